@@ -123,8 +123,8 @@ _SEEN_IN_CELL = 4096
 """How many events of a cell it searches for the longest one."""
 
 
-def longest_called(timeline: Timeline, name: str) -> EventId | None:
-    """The longest event of that name: of an HLO op, else of a framework op, which its whole path names too."""
+def longest_called(timeline: Timeline, name: str, program: int | None = None) -> EventId | None:
+    """The longest event of that name: of an HLO op, of a program where given, else of a framework op (its path too)."""
     wanted: dict[int, Bools | None] = {}  # many tracks share their names
     for kinds in (("ops", "async"), ("framework_ops",), ("modules", "traceme", "stream", "thread", "other")):
         candidates: list[tuple[int, EventId]] = []
@@ -132,7 +132,7 @@ def longest_called(timeline: Timeline, name: str) -> EventId | None:
             if track.kind not in kinds:
                 continue
             if id(track.names) not in wanted:
-                wanted[id(track.names)] = keys_called(track.names, name)
+                wanted[id(track.names)] = keys_called(track.names, name, program)
             keys = wanted[id(track.names)]
             rows = np.flatnonzero(keys[track.key]) if keys is not None else no_ints()
             if len(rows):
@@ -144,12 +144,16 @@ def longest_called(timeline: Timeline, name: str) -> EventId | None:
     return None
 
 
-def keys_called(names: EventNames, name: str) -> Bools | None:
-    """bool[keys]: which keys have that long or short name, a framework op's without its type; None where none has."""
+def keys_called(names: EventNames, name: str, program: int | None = None) -> Bools | None:
+    """bool[keys]: which have that long or short name (a framework op's has no type) in that program; None for none."""
     out = np.zeros(len(names), np.bool_)
     for key in range(len(names)):
         long_name = names.long_name(key)
         out[key] = name in (names.name(key), long_name, parse_framework_op(long_name).name)
+    if program is not None and names.source is not None:
+        rows = np.flatnonzero(out[: names.metadata_rows])
+        of, is_known = MetadataStats(names.source, rows, ("program_id",)).unsigned("program_id")
+        out[rows[is_known & (of != np.uint64(program % (1 << 64)))]] = False
     return out if out.any() else None
 
 

@@ -149,10 +149,10 @@ def event_names(timeline: Timeline) -> list[str]:
     return [each.name(key) for each in names.values() for key in range(min(len(each), _MOST_NAMES))]
 
 
-def runs_of(timeline: Timeline, event: EventId, name: str) -> Matches:
-    """The events of that name on the track of one of them, as `details.longest_called` finds it."""
+def runs_of(timeline: Timeline, event: EventId, name: str, program: int | None = None) -> Matches:
+    """The events of that name and program on the track of one of them, as `details.longest_called` finds it."""
     place, track = event[:2], timeline.track(event)
-    matching = keys_called(track.names, name)
+    matching = keys_called(track.names, name, program)
     if matching is None:
         matching = np.zeros(len(track.names), np.bool_)
     (counted,), seen = _counts([track], matching)

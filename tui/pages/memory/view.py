@@ -47,8 +47,8 @@ class MemoryTab(ViewsTab):
     )
     MEANINGS: ClassVar[dict[str, str]] = {
         "Peak": "the most memory that the module uses at once; figures are the compiler's, for one device.",
-        "Headroom": "capacity less peak. Other memory on the device (other programs' arguments, prefetched "
-        "batches) is not in the module: the allocators' view shows it, if the profile has it.",
+        "Headroom": "capacity less what is needed: the peak and, in HBM, the gaps between buffers. Other memory on the "
+        "device (arguments of other programs, prefetched batches) is shown by the allocators' view, if known.",
         "Working set": "memory in use in program order, several instructions per cell; the axis is not time.",
         "Band": "how long the buffer under the cursor stays in memory.",
         "arguments": "arguments of the program, in memory throughout; outputs reuse donated ones.",
@@ -117,7 +117,7 @@ class MemoryTab(ViewsTab):
         if self._pages is None:
             return state_lines(self._state, pen, height)
         if view is None:
-            return pen.wrap("The allocators have not been read yet.", "dim", [("  ", "dim")])
+            return pen.wrap("The allocators are being read now. After Esc, r reads them again.", "dim", [("  ", "dim")])
         if self._arrays is None:
             return view.draw(pen, height)
         words = self._arrays.words(pen.glyphs.is_ascii)
@@ -151,7 +151,7 @@ class MemoryTab(ViewsTab):
     def keys(self) -> Sequence[KeyRow]:
         if self._pages is None:
             return super().keys
-        view, buffers, op, space = self.view, self._buffers, self.op_name, self.space_shown
+        view, buffers, op, space, graph = self.view, self._buffers, self.op_name, self.space_shown, self._graph_of
         title = "Next view: buffers of a module, allocators over time, the map of a module"
         rows = [*self.view_keys(title, "" if view is None else view.other)]
         if view is not None and view.has_choices:
@@ -177,8 +177,8 @@ class MemoryTab(ViewsTab):
         return (
             *rows,
             *motion_keys(row="buffer", across=across, enter=enter, halves=False),
-            *op_rows(op, but=("graph", "buffers")),
-            *jump_row("graph", self._graph_of),
+            *op_rows(op, None if graph is None else graph.program, but=("graph", "buffers")),
+            *jump_row("graph", graph),
         )
 
     @property

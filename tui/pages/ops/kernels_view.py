@@ -70,7 +70,8 @@ class KernelsView(PageView):
 
     @property
     def on_timeline(self) -> Jump | None:
-        return None if self.selection is None else Jump("timeline", "op", self.selection)
+        kernel = self._kernel
+        return None if kernel is None else Jump("timeline", "op", kernel.op, kernel.program_id or None)
 
     def show_named(self, name: str) -> str:
         found = self._page.place(name)

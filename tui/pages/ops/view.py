@@ -61,7 +61,7 @@ class OpsTab(SearchingTab):
 
     CARD = CARD
     MEANINGS: ClassVar[dict[str, str]] = {
-        "IDLE": "time in which a core runs no op.",
+        "IDLE": "time in which a core runs no op, of the cores' whole time: first op or step to last, not the capture.",
         "clones": "copies that the compiler made of one op: the same code. Also ops of one program that differ only by "
         "numbers in name and framework op.",
         "padding": "the bytes that tiling adds: an array's last two dimensions are rounded up to its tile.",
@@ -81,6 +81,7 @@ class OpsTab(SearchingTab):
         self._are_others_known = False
         self._views: dict[str, TreeView | RowsView] = {}
         self._wanted: dict[str, str] = {}  # what to go to in a view when it is there
+        self._wanted_program: int | None = None  # that of the op to go to
         self._wanted_page = ""  # the other page to show when it is known which of them there are
         self._failures: dict[str, ProfileError] = {}
         self._status_drawn = ""
@@ -197,7 +198,8 @@ class OpsTab(SearchingTab):
     @property
     def titles(self) -> dict[str, str]:
         """Titles of the views, by name; kernels are those of GPUs."""
-        own = {name: title for name, title in TITLES.items() if name != KERNELS or KERNELS in self._views}
+        absent = set(TITLES) - {TREE} if self._has_no_ops else {KERNELS} - set(self._views)
+        own = {name: title for name, title in TITLES.items() if name not in absent}
         return own | {view.name: view.title for view in self._others}
 
     @property
@@ -344,7 +346,7 @@ class OpsTab(SearchingTab):
         if not self.has_page:
             return super().keys
         title = "Next view: profile, HLO ops, framework ops, roofline, kernels"
-        views = self.view_keys(title, "view")
+        views = self.view_keys(title, "view") if len(self.views) > 1 else ()
         return (*views, *(() if self.view is None else (*self.view.keys, *self._op_keys)))
 
     @property
@@ -356,7 +358,8 @@ class OpsTab(SearchingTab):
         op = None if self.view is None else self.view.op_name
         may_run = has_op or (other is None and self.at != TREE)  # of SparseCores; a group of the tree has no run
         if on_timeline is None and op is not None and may_run:
-            on_timeline = Jump("timeline", "op", op)
+            listed = self._of_op("timeline", self.listed_row)
+            on_timeline = listed if listed is not None and listed.name == op else Jump("timeline", "op", op)
         return (
             *((same_op,) if has_op else ()),
             *jump_row("timeline", on_timeline, words, 1),
@@ -430,7 +433,7 @@ class OpsTab(SearchingTab):
         return ""
 
     def go_to(self, what: str, name: str, program: int | None = None) -> str:
-        self._before = None
+        self._before, self._wanted_program = None, program
         if what in self.views:
             said = self._go_to_page(what, name)
             self.ask_for_page()
@@ -462,7 +465,7 @@ class OpsTab(SearchingTab):
         if self.cards is None:
             self._wanted[HLO] = name
             return ""
-        row = self.cards.row_of(name)
+        row = self.cards.row_of(name, self._wanted_program)
         if row is None:
             return self._go_to_framework_op(name)
         self._show_op(row, HLO)

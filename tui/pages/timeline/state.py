@@ -334,15 +334,15 @@ class TimelineView(Marks):
         self._enter_step(step)
         return f"step {name}"
 
-    def show_op(self, name: str) -> str:
-        """To the longest event of an op, with some time around it."""
-        event = longest_called(self.timeline, name)
+    def show_op(self, name: str, program: int | None = None) -> str:
+        """To the longest event of an op, of the program with that id where it has one, with some time around it."""
+        event = longest_called(self.timeline, name, program)
         if event is None:
             return f"no event of {name[:80]} on this host's timeline"
         self.select(event)
         begin, end = self.event_span() or (0, 0)
         self.window = self.window.moved(begin - 2 * (end - begin), end + 2 * (end - begin))
-        self.matches = runs_of(self.timeline, event, name)
+        self.matches = runs_of(self.timeline, event, name, program)
         runs = self.matches.total
         number = f"{self.matches.label(event)} by start; n N go to the others" if runs > 1 else "its only one"
         return f"longest run of {printable(name)[:60]}: {number}"

@@ -95,7 +95,7 @@ class TimelineTab(Tab):
         super().__init__(look, id=id)
         self._page: TimelinePage | None = None
         self._hosts: Hosts | None = None
-        self._wanted: tuple[str, str] | None = None
+        self._wanted: tuple[str, str, int | None] | None = None
         self._pressed_at: int | None = None
         self._fixed_end: int | None = None
 
@@ -359,11 +359,11 @@ class TimelineTab(Tab):
 
     def go_to(self, what: str, name: str, program: int | None = None) -> str:
         if not self.is_whole:
-            self._wanted = (what, name)
+            self._wanted = (what, name, program)
             return ""
         if what == "counter":
             return self._act(lambda view: view.rows.reveal_counter(name))
-        return self._act(lambda view: view.show_step(name) if what == "step" else view.show_op(name))
+        return self._act(lambda view: view.show_step(name) if what == "step" else view.show_op(name, program))
 
     # --- searching
 
@@ -445,7 +445,7 @@ class TimelineTab(Tab):
         self.post_message(CursorMoved(said))
 
     def clicked(self, x: int, y: int, again: bool) -> str | None:
-        return super().clicked(x, y, again) if self._page is None else ""
+        return super().clicked(x, y, again) if self._page is None else "enter" if again else ""
 
     @on(MouseScrollDown)
     @on(MouseScrollUp)

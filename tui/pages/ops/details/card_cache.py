@@ -81,13 +81,15 @@ class CardCache:
         return frozenset(number for modules in self.pages.modules for number in modules.names)
 
     @cached_property
-    def _rows(self) -> dict[str, int]:
-        names = self.pages.ops.table.name
-        return {names[row]: row for row in range(len(names) - 1, -1, -1)}
+    def _rows(self) -> dict[tuple[str, int | None], int]:
+        """The row of each op by its name and program, and of the first of each name, whose program is None here."""
+        table = self.pages.ops.table
+        ops = [*enumerate(zip(table.name, table.program_id.tolist(), strict=True))][::-1]
+        return {key: row for row, (name, program) in ops for key in ((name, program), (name, None))}
 
-    def row_of(self, op: str | None) -> int | None:
-        """Row in the ops page of the first op of that name; None where there is none."""
-        return None if op is None else self._rows.get(op)
+    def row_of(self, op: str | None, program: int | None = None) -> int | None:
+        """Row in the ops page of the op of that name in a program, else in any; None where there is none."""
+        return None if op is None else self._rows.get((op, program), self._rows.get((op, None)))
 
     def get(self, key: Key) -> Found:
         if key not in self.found:
