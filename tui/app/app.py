@@ -6,8 +6,10 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from textual.geometry import Region
+from textual.screen import Screen
 from typing_extensions import Self
 
 from tpuprof.parsers.base.record import replace
@@ -24,13 +26,15 @@ from tpuprof.tui.app.watch import RunWatcher
 from tpuprof.tui.draw.pen import Pen, gutter_lines
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages import SYNONYMS, TAB_NAMES, TABS, load_above, report_named
+from tpuprof.tui.report.page import ShownPage
 from tpuprof.tui.terminal.detect import Terminal, detect
 from tpuprof.tui.terminal.grammar import BY_NAME, verbs_of
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets import chrome
+from tpuprof.tui.widgets.asking import ABOUT_EXPORT
 from tpuprof.tui.widgets.chrome import KeyRow, verb_row
 from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook
-from tpuprof.tui.widgets.lists.popup import Act, ChoiceRow, SortPopup, command_list, sort_rows
+from tpuprof.tui.widgets.lists.popup import Act, ChoiceList, ChoiceRow, ListPopup, SortPopup, command_list, sort_rows
 from tpuprof.tui.widgets.lists.view import SortWanted, ViewsTab
 from tpuprof.tui.widgets.popup import ABOUT_HELP, Lines, Popup, TextPopup
 from tpuprof.tui.widgets.screen import AppScreen, ScreenApp
@@ -120,9 +124,24 @@ class MainScreen(AppScreen):
 
     def open_screen(self, name: str, content: object) -> None:
         screen = load_above(name)(content, self.look, environ=self.environ)
-        screen.lead = self.jumps.lead
+        screen.lead = self._lead
         self.app.push_screen(screen)
         self.waiting.opened_above()
+
+    def _lead(self, jump: Jump) -> None:
+        """Goes where a screen above leads: to a graph above it, or to a tab, from which Escape leads back to it."""
+        back, (_, lowest, *others) = None, self.app.screen_stack
+        if jump.tab != "graph":
+            back = partial(self._open_again, lowest, self.tab_name)
+            self.app.install_screen(lowest, f"{id(lowest)}")  # which keeps it as it is
+            for screen in (*reversed(others), lowest):
+                screen.dismiss()
+        self.jumps.lead(jump, back)
+
+    def _open_again(self, screen: Screen[Any], tab: str) -> None:
+        self.show_tab(tab)
+        self.app.uninstall_screen(screen)
+        self.app.push_screen(screen)
 
     def open(self, popup: Popup) -> None:
         super().open(popup)
@@ -140,7 +159,7 @@ class MainScreen(AppScreen):
         """A worker has news for its part; everything that changes is painted at once."""
         with self.app.batch_update():
             message.part.take(message.news)
-            self.jumps.tell_source()
+            self.jumps.go_on()
             self.waiting.tab_turned()
 
     # --- widgets
@@ -242,22 +261,16 @@ class MainScreen(AppScreen):
         is_searching = self.searches.is_searched or tab.has_matches
         has_source = tab.source is not None or tab.op_elsewhere is not None
         can_capture = self._can_capture and not self.captures.is_under_way
-        notes, help_ = (
-            partial(self._read, "Verdict and notes", self._note_lines, listings.ABOUT_NOTES),
-            partial(self._read, "Help", self._help_lines, ABOUT_HELP),
-        )
+        notes = partial(self._read, "Verdict and notes", self._note_lines, listings.ABOUT_NOTES)
+        help_ = partial(self._read, "Help", self._help_lines, ABOUT_HELP)
+        copy = partial(self.copy, tab.selection or "")
         search = partial(self.searches.begin, self.open_prompt, is_filter=False)
         possible = (
             (has_source, verb_row("edit", self._edit, "Open its source line in your editor")),
             (has_page, verb_row("search", search, short="search", rank=2)),
             (is_searching, verb_row("next_match", lambda: self.tab.next_match(1), short="next", rank=1)),
             (is_searching, verb_row("previous_match", lambda: self.tab.next_match(-1))),
-            (
-                tab.selection is not None,
-                verb_row(
-                    "copy", partial(self.copy, tab.selection or ""), "Copy the selected name", "copy name", rank=4
-                ),
-            ),
+            (tab.selection is not None, verb_row("copy", copy, "Copy the selected name", "copy name", rank=4)),
             (has_page, verb_row("export", self._ask_export)),
             (runs > 0, verb_row("runs", self.lists.open_runs, short="runs", rank=3)),
             (runs > 1, verb_row("compare", self.lists.compare)),
@@ -374,11 +387,12 @@ class MainScreen(AppScreen):
     def _places(self) -> Iterator[ChoiceRow[Act]]:
         """The tabs, and their views besides the first."""
         for number, tab in enumerate(TABS, 1):
+            unknown = "" if self.tabs[tab.name].is_ready else "if the profile has it"
             cells = f"Show {tab.title}", f"{number}"
             yield ChoiceRow(cells, partial(self.act, cells[1]), synonyms=f"{tab.name} {SYNONYMS[tab.name]}")
             for view, title in [*self.tabs[tab.name].views.items()][1:]:
                 words, show = f"{title} {SYNONYMS.get(view, '')}", partial(Jump, tab.name, view)
-                yield ChoiceRow((f"Show {title}", f"{number} v"), show, synonyms=words)
+                yield ChoiceRow((f"Show {title}", f"{number} v"), show, unknown, synonyms=words)
 
     def _named(self, is_wanted: Callable[[str], bool]) -> Iterator[ChoiceRow[Act]]:
         """The hosts, columns to sort by, ops and modules with a name that is wanted."""
@@ -406,10 +420,18 @@ class MainScreen(AppScreen):
             self.jumps.edit(op, edit)
 
     def _ask_export(self) -> None:
+        """Asks for a file; first for what goes there, where the page has parts with reports of their own."""
         shows = self.current_run
+        of = partial(self.export_of, self.tab_name, run=shows.run, logdir=shows.logdir, report_of=report_named)
         listed = None if self.popup is None else self.popup.listed
         shown = (None if listed is None else listed.shown_table) or self.tab.shown_table
-        self.ask_export(self.export_of(self.tab_name, shown, shows.run, shows.logdir, report_named))
+        if not isinstance(shown, ShownPage) or not shown.parts:
+            self.ask_export(of(shown))
+            return
+        rows = [ChoiceRow(("All of the page; as .csv its ops",), shown)]
+        rows += [ChoiceRow((title,), part) for title, part in shown.parts.items()]
+        choices = ChoiceList(("",), rows, lambda part: self.call_later(self.ask_export, of(part)), ABOUT_EXPORT)
+        self.popups.open(ListPopup(self.look, "Write", choices), self.app.size, above=True)
 
     def leave(self) -> None:
         self._run_in_app("quit")

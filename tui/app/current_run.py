@@ -250,12 +250,14 @@ class Jumps:
     def __init__(self, context: AppContext, current_run: CurrentRun) -> None:
         self._context = context
         self._current_run = current_run
-        self._trail: list[str] = []  # the tabs that jumps led away from
+        self._trail: list[Callable[[], object]] = []  # back to what jumps led away from
         self._wanted: Jump | None = None
+        self._is_graph_late = False  # it opens when its run is read
         self._wanted_source: tuple[str, Callable[[str], object]] | None = None
         self._graphs: tuple[object, Programs] | None = None
 
-    def follow(self, jump: Jump) -> None:
+    def follow(self, jump: Jump, back: Callable[[], object] | None = None) -> None:
+        """Goes to a tab, from another one or from a screen above the tabs to which `back` leads; or opens a graph."""
         stage, before = self._context, self._context.tab_name
         if jump.tab == "graph":
             self._open_graph(jump)
@@ -264,8 +266,8 @@ class Jumps:
         stage.show_tab(jump.tab)
         if jump.what:
             stage.flash = stage.tabs[jump.tab].go_to(jump.what, jump.name, jump.program)
-        if stage.tab_name != before:
-            self._trail = [*trail, before]
+        if stage.tab_name != before or back is not None:
+            self._trail = [*trail, back or partial(stage.show_tab, before)]
 
     def _open_graph(self, jump: Jump) -> None:
         """Opens the graph of an op; what it needs of the run is read the first time."""
@@ -273,7 +275,8 @@ class Jumps:
         if self._graphs is not None and self._graphs[0] == self._of:
             self.show_graph(self._graphs[1])
         elif self._current_run.is_loading:
-            self._context.flash = "The profile is still being read: try again when it is done"
+            self._is_graph_late = True
+            self._context.flash = "The profile is still being read: the graph opens then"
         else:
             self._current_run.load_page("graph")
 
@@ -287,26 +290,26 @@ class Jumps:
         if self._wanted is not None:
             self._context.open_screen("graph", (programs, self._wanted, self._current_run.run))
 
-    def lead(self, jump: Jump) -> None:
-        """Goes where a screen above leads, after opening its run where that is not the shown one."""
+    def lead(self, jump: Jump, back: Callable[[], object] | None) -> None:
+        """Goes where a screen above led, after opening its run where that is not the shown one."""
         shows = self._current_run
         runs = () if shows.logdir is None else shows.logdir.runs
         other = next((run for run in runs if run.path == jump.run and run != shows.run), None)
         if other is not None:
             shows.open_run(other)
-        self.follow(jump)
+        self.follow(jump, back)
         self._context.redraw()
 
     def forget(self) -> None:
         """A tab was shown that no jump led to, or a jump begins."""
-        self._trail = []
+        self._trail, self._is_graph_late = [], False
 
     def back(self) -> bool:
         """Back to where the last jump came from; False where none led here."""
         if not self._trail:
             return False
-        *trail, before = self._trail
-        self._context.show_tab(before)
+        *trail, back = self._trail
+        back()
         self._trail = trail
         return True
 
@@ -315,7 +318,7 @@ class Jumps:
         ops = self._context.tabs["op-profile"]
         self._wanted_source = op, found
         if ops.has_page:
-            self.tell_source()
+            self.go_on()
         elif self._current_run.is_loading:
             self._wanted_source = None
             self._context.flash = "The profile is still being read: try again when it is done"
@@ -323,8 +326,11 @@ class Jumps:
             self._context.flash = "Reading the ops' source lines"
             self._current_run.load_page("op-profile")
 
-    def tell_source(self) -> None:
-        """Answers who asked for a source line, where the ops are read by now."""
+    def go_on(self) -> None:
+        """Opens the graph of a run, and answers who asked for a source line, where what they need is read by now."""
+        if self._is_graph_late and self._wanted is not None and not self._current_run.is_loading:
+            self._is_graph_late = False
+            self._open_graph(self._wanted)
         ops, wanted = self._context.tabs["op-profile"], self._wanted_source
         if wanted is not None and ops.has_page:
             self._wanted_source = None

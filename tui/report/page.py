@@ -314,10 +314,12 @@ class ShownPage:
 
     Attributes:
         made: makes what its report reads of a run, as the screen has it, and says how much that is; may take a while.
+        parts: by their titles, where it has parts that a report of their own writes in more detail.
     """
 
     page: str
     made: Callable[[], tuple[Any, str]]
+    parts: Mapping[str, ShownPage] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

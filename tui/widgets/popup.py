@@ -159,12 +159,12 @@ class Popup:
     def why_not(self, verb: Verb, typed: str) -> str:
         """What the last line says of a key that does nothing here."""
         if verb.name == "open":
-            return "This is all of it; Esc closes it."
+            return f"Lines {self.edge()}; j k scroll." if self.edge() else "This is all of it; Esc closes it."
         if verb.name in ("help", "palette", *OF_ROW):
             return verb.absent
-        words = "on the page below" if not verb.page else f"on the {verb.page}"
+        words = "may work on the page below" if not verb.page else f"works on the {verb.page}"
         key = typed if typed.isdigit() else verb.key
-        return f"Not here: Esc closes this, {key} works {words}."
+        return f"Not here: Esc closes this, {key} {words}."
 
     def clicked(self, x: int, y: int, again: bool) -> str | None:
         """Takes a click in a column of a line of the panel (`tui.widgets.line_canvas.Clicked`)."""

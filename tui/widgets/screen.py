@@ -281,6 +281,11 @@ class AppScreen(Screen[None]):
     def on_mount(self) -> None:
         self.lay_out(*self.app.size)
 
+    def on_screen_suspend(self) -> None:
+        """Says no longer what it said when another screen opens above it, which gets the next key."""
+        self.flash = ""
+        self.foot.redraw()
+
     def on_resize(self, event: Resize) -> None:
         self.lay_out(*event.size)
 

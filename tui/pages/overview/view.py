@@ -22,6 +22,7 @@ from tpuprof.tui.pages.overview.inference.drawing import module_details
 from tpuprof.tui.pages.overview.ledger.card import bar_details, bar_line, place_of
 from tpuprof.tui.pages.overview.ledger.drawing import OWNER_LETTER, Bar, shown_bars
 from tpuprof.tui.report.declared import drawn_by
+from tpuprof.tui.report.page import ShownPage
 from tpuprof.tui.widgets.chrome import Failed, KeyRow, motion_keys, state_lines, verb_row
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.step_graph_tab import NamedStep, StepGraphTab
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from tpuprof.tui.pages.overview.ledger.model_use.screen import ModelView
     from tpuprof.tui.report.describe import Section
 
+_account = drawn_by("tpuprof.tui.pages.overview.ledger.report:AccountContent")
 _model_meanings = drawn_by("tpuprof.tui.pages.overview.ledger.model_use.screen:meanings")
 
 MEANINGS: Mapping[str, str] = {
@@ -108,10 +110,10 @@ class OverviewTab(StepGraphTab[Overview]):
 
     def _waiting(self, pen: Pen, height: int) -> ComposedGraph:
         """What stands for the view of the model while it is read, or cannot be."""
-        if self._no_model is not None:
-            return ComposedGraph(tuple(state_lines(Failed(self._no_model), pen, height)), -1, -1)
         words = "The blocks of the model: being read now. After Esc, r reads them again."
-        return ComposedGraph(tuple(pen.wrap(words, "dim", [("  ", "dim")])), -1, -1)
+        why = self._no_model
+        lines = pen.wrap(words, "dim", [("  ", "dim")]) if why is None else state_lines(Failed(why), pen, height)
+        return ComposedGraph(tuple(lines), -1, -1)
 
     @property
     def views(self) -> Mapping[str, str]:
@@ -135,6 +137,15 @@ class OverviewTab(StepGraphTab[Overview]):
         if self.view_name == "model" and self._model is not None:
             return "model", self._model.content
         return ("inference", page.inference) if self.view_name == "latencies" else ("overview", page)
+
+    @property
+    def shown_table(self) -> ShownPage | None:
+        page, shown = self._page, super().shown_table
+        if page is None or shown is None or self.view_name != "overview":
+            return shown
+        findings = ShownPage("findings", lambda: (page, "the reasons"))
+        account = ShownPage("ledger", lambda: (_account(page, None), "the account"))
+        return replace(shown, parts={"Why is it slow": findings, "Where a step goes": account})
 
     def _steps(self, page: Overview) -> Sequence[NamedStep]:
         return () if self.view_name != "overview" or page.serves else page.steps
@@ -307,29 +318,22 @@ class OverviewTab(StepGraphTab[Overview]):
         self.redraw()
 
     @property
-    def _target(self) -> Jump | None:
-        """Where to look for the finding or the owner under the cursor."""
-        page, place = self._page, self.place
-        if page is None or place is None or self.view_name != "overview":
-            return None
-        if place.panel == "findings":
-            return Jump(*jump_to(page, page.findings[place.index].place))
-        if place.panel == "owners" and page.account is not None:
-            return Jump(*jump_to(page, place_of(self._bars(page)[place.index], page.account)))
-        return None
-
-    @property
     def _there(self) -> Jump | None:
         """To where a finding or an owner points, from an op or a block to the ops tab, from a step to the timeline."""
-        place, name = self.place, self.selection
-        if place is None or name is None or self.view_name == "latencies":
+        page, place, name = self._page, self.place, self.selection
+        if page is None or place is None or name is None or self.view_name == "latencies":
             return None
         if self.view_name == "model":
             largest = "" if self._model is None else self._model.largest_op(place.index)
             return Jump("op-profile", "op", largest) if largest else None
         if place.panel == "ops":
             return Jump("op-profile", "framework_op", name)
-        return Jump("timeline", "step", name) if place.panel == "steps" else self._target
+        if place.panel == "steps":
+            return Jump("timeline", "step", name)
+        if place.panel == "findings":
+            return Jump(*jump_to(page, page.findings[place.index].place))
+        account = page.account
+        return None if account is None else Jump(*jump_to(page, place_of(self._bars(page)[place.index], account)))
 
     @property
     def _op(self) -> str | None:

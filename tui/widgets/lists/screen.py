@@ -34,7 +34,7 @@ class PageScreen(AppScreen):
         is_alone: it is the whole app, so that leaving it ends the app.
 
     Attributes:
-        lead: goes to where a tab has more; None where there are no tabs.
+        lead: goes to where a tab or a graph has more; None where there are no tabs.
     """
 
     content: Any
@@ -193,8 +193,7 @@ class PageScreen(AppScreen):
         if self.lead is None:
             return f"Its other pages: tpuprof-tui {printable_url(jump.run)}"
         self.app.call_later(self.lead, jump)
-        self.dismiss()
-        return ""
+        return "Its graph opens when it is read." if jump.tab == "graph" else ""
 
     def leave(self) -> None:
         if self._is_alone:

@@ -47,7 +47,7 @@ async def test_the_end_of_the_name_says_what_is_written(here: Path, end: str, be
 
 
 async def test_the_tree_and_the_screen(here: Path) -> None:
-    async with scene(keys=["3", "E", "enter", "1", "E", "ctrl+u", *"overview.svg", "enter"]) as (_, pilot):
+    async with scene(keys=["3", "E", "enter", "1", "E", "enter", "ctrl+u", *"overview.svg", "enter"]) as (_, pilot):
         assert "Wrote the screen to overview.svg" in await after(pilot)
         assert (here / "op-profile.csv").read_text().startswith("path,")
         assert "STEP TIME" in (here / "overview.svg").read_text().replace("&#160;", " ")

@@ -22,9 +22,9 @@ from tpuprof.tui.pages.timeline.view import TimelineTab
 from tpuprof.tui.widgets.tab import Jump
 
 
-def written_to(name: str) -> tuple[str, ...]:
-    """The keys that write to a file of that name."""
-    return ("E", "ctrl+u", *name, "enter")
+def written_to(name: str, *chosen: str) -> tuple[str, ...]:
+    """The keys that write to a file of that name, and those that choose a part of the page, or all of it."""
+    return ("E", *chosen, "ctrl+u", *name, "enter")
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -32,16 +32,21 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize(
-    ("keys", "page"),
-    [(("1",), "overview"), (("1", "v"), "model"), (("2",), "input")],
-    ids=["overview", "model", "input"],
+    ("page", "keys", "chosen"),
+    [
+        ("overview", "1", ["enter"]),
+        ("findings", "1", ["j", "enter"]),
+        ("ledger", "1", ["G", "enter"]),
+        ("model", "1v", []),
+        ("input", "2", []),
+    ],
 )
 async def test_a_tab_writes_its_page_as_the_report_does(
-    here: Path, call: Call, keys: tuple[str, ...], page: str
+    here: Path, call: Call, page: str, keys: str, chosen: list[str]
 ) -> None:
-    async with scene(make_demo_app(), keys) as (_, pilot):
+    async with scene(make_demo_app(), list(keys)) as (_, pilot):
         for form in ("csv", "json", "md"):
-            assert f"Wrote the page to out.{form}" in await after(pilot, *written_to(f"out.{form}"))
+            assert f" to out.{form}" in await after(pilot, *written_to(f"out.{form}", *chosen))
     for form in ("csv", "json", "md"):
         call("report", page, "demo", "--format", form, "--limit", "0", "--output", f"report.{form}")
         assert (here / f"out.{form}").read_text() == (here / f"report.{form}").read_text()

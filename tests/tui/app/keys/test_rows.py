@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from tests.support.app.scene import app_over, press, scene
-from tests.support.app.stage import make_demo_app
+from tests.support.app.scene import after, app_over, press, scene
+from tests.support.app.stage import demo_session, make_demo_app
 from tests.tui.app.keys.test_silent import place
+from tpuprof.parsers.pages.ops.key import OPS
 from tpuprof.tui.demo import demo_path
 from tpuprof.tui.terminal.grammar import BY_NAME, OF_ROW
+from tpuprof.tui.widgets.tab import Jump
 
 FUSION = ["/", *"fusion", "enter"]
 ROWS = {
@@ -66,6 +68,9 @@ async def check_row(pilot: Pilot[None], name: str, opens: str) -> None:
             assert verb == "copy" or said.endswith("."), what
         if verb in leads or opens:
             await press(pilot, "escape")
+        if name in ("change", "graph") and verb in leads:
+            assert place(pilot.app) == row, "the screen that led there is there again"
+            await press(pilot, "escape")
         assert place(pilot.app) == page, what
 
 
@@ -76,11 +81,13 @@ async def test_a_row_answers_the_same_keys_wherever_it_is_shown(name: str) -> No
         await check_row(pilot, name, opens)
 
 
-@pytest.mark.shared
-@pytest.mark.parametrize("name", ["finding", "op of the overview", "op", "event", "event that was found", "buffer"])
-async def test_a_row_of_a_real_profile_does(name: str, shared: Path) -> None:
-    async with scene(app_over(shared / "profiles" / "tpu-v6e-inference"), ROWS[name][0], 100, 40) as (_, pilot):
-        await check_row(pilot, name, ROWS[name][1])
+async def test_an_op_is_that_of_its_program_where_another_one_has_its_name() -> None:
+    async with scene(make_demo_app(), ["3", "v"], 100, 40) as (app, pilot):
+        ops = demo_session().page(OPS).table
+        programs = (int(ops.program_id[row]) for row, name in enumerate(ops.name) if name == "all-to-all")
+        for program, said in zip(programs, ("4 of 20 by start", "its only one"), strict=True):
+            app.main.jumps.follow(Jump("op-profile", "op", "all-to-all", program))
+            assert f"longest run of all-to-all: {said}" in await after(pilot, "O")
 
 
 async def test_d_compares_two_runs_at_once_and_a_change_answers_the_keys_of_a_row(tmp_path: Path) -> None:
