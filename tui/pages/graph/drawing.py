@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.formats.hlo.printing import head_line as computation_head
 from tpuprof.parsers.formats.hlo.printing import instruction_line
+from tpuprof.parsers.formats.hlo.shapes import is_in_host_memory
 from tpuprof.parsers.pages.graph.model import Neighbour, Node
 from tpuprof.parsers.pages.graph.neighbourhood import Neighbourhood, Side, neighbour
 from tpuprof.tui.draw.buffers.words import short_shape
@@ -252,10 +253,11 @@ def centre_lines(here: Neighbourhood, pen: Pen, is_whole: bool = False) -> list[
     else:
         entry("time", f"n/a: {op.why_untimed}", "dim")
     if page is not None and op.op is not None and (bound := page.rates.bound_name(op.op)) != "unknown":
+        is_of_host = bound == "HBM" and is_in_host_memory(page.table.expression(op.op))
         work, near = float(page.rates.operational_intensity[op.op]), float(page.rates.efficiency[op.op])
         flops = f", {intensity(work)} FLOP/B" if math.isfinite(work) and work > 0 else ""
         at = f" {share(near)}" if math.isfinite(near) else ""
-        entry("bound by", f"{bound}{at}{flops}")
+        entry("bound by", "unknown: S(5) is host memory" if is_of_host else f"{bound}{at}{flops}")
     entry("size", binary_size(op.size_bytes) if op.size_bytes is not None else "n/a")
     entry("copies", op.moves, "warn" if op.changes_layout else "text")
     entry("pair", op.partner)

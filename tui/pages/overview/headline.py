@@ -53,7 +53,7 @@ def _cards(page: Overview) -> list[_Card]:
     duty, idle, mxu = metrics.device_duty_cycle_percent, metrics.device_idle_percent, metrics.mxu_utilization_percent
     return [
         _Card("DUTY CYCLE", duty, _praised(page, _level(duty, 90, 50)), "of capture"),
-        _Card("IDLE", idle, _praised(page, _level(idle, 5, 25)), "no op runs"),
+        _Card("IDLE OF CAPTURE", idle, _praised(page, _level(idle, 5, 25)), ""),
         _Card("FLOPS", metrics.flops_utilization_percent, "strong", "of peak"),
         _Card("HBM BW", metrics.memory_bandwidth_utilization_percent, "strong", "of peak"),
         *([_Card("MXU", mxu, "strong", "counter")] if mxu is not None else []),

@@ -231,6 +231,12 @@ class TriageScreen(ListScreen):
     def meaning_lines(self, pen: Pen) -> list[Line]:
         return meaning_lines(self.listed.triage, pen)
 
+    def click_on(self, x: int, y: int, again: bool) -> str | None:
+        """Takes a click on a buffer, as every list does; one on advice or a change to try is its number."""
+        number = "".join(text for text, _ in self.body.lines[y])[1:3].strip()
+        is_number = self.listed.row_at(y) is None and number in BY_NAME["pick"].keys
+        return number if is_number else super().click_on(x, y, again)
+
     @property
     def keys(self) -> Sequence[KeyRow]:
         rows = replace(ROW_KEYS[0], title="Next, previous buffer")

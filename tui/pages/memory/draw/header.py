@@ -67,11 +67,11 @@ def _peak_line(page: SpaceMemory, account: MemoryAccount | None, pen: Pen) -> Li
         words = (
             f" does not fit: {binary_size(-headroom)} over" if headroom < 0 else f" fits: {binary_size(headroom)} free"
         )
-        share = percent(100 * page.peak_bytes / capacity.size_bytes, 0)
-        of = f"{binary_size(page.peak_bytes)} of {limit_size(capacity.size_bytes)} ({share})"
-        spans = [(words, key), ("  peak ", "dim"), (of, "strong")]
+        share = percent(100 * page.needed_bytes / capacity.size_bytes, 0)
+        of = f"{limit_size(page.needed_bytes)} of {limit_size(capacity.size_bytes)} ({share})"
+        spans = [(words, key), ("  needs ", "dim"), (of, "strong")]
         if page.inside_bytes:
-            spans.append((f", and {binary_size(page.inside_bytes)} inside {page.scoped_instruction}", "text"))
+            spans.append((f", {binary_size(page.inside_bytes)} of that inside {page.scoped_instruction}", "text"))
     room = min(_MOST_BAR, pen.width - line_width(tuple(spans)) - 4)
     if room >= _LEAST_BAR and account is not None:
         spans += [("  ", "text"), *composition_bar(account, page.capacity, pen.at(room))]

@@ -86,7 +86,9 @@ async def test_what_if_adds_up_and_is_an_estimate() -> None:
         await pilot.press("space")
         assert "[x]" in frame(pilot) and "estimate 21.90 GiB   STILL OVER BY" in frame(pilot)
         assert "FITS, " in await after(pilot, "4")
-        await pilot.press("2", "1")
+        y = next(y for y, line in enumerate(frame(pilot).splitlines()) if line[1:3] == "2 ")
+        await pilot.click(offset=(20, y))
+        await pilot.press("1")
         assert screen.listed.trial is not None and screen.listed.trial.chosen == {"batch"}
         assert "Advice 1 can't be tried" in frame(pilot)
         assert "There is no change 9." in await after(pilot, "9")

@@ -64,6 +64,8 @@ def verdict_line(triage: Triage, trial: Trial | None, pen: Pen) -> Line:
     """How much there is, how much is needed, and by how much that is too much; with toggles on, what they come to."""
     spans: list[Span] = [(f" {triage.space} ", "strong")]
     wanted, limit, over = triage.wanted_bytes, triage.limit_bytes, triage.over_bytes
+    if triage.kind == "module" and limit is not None and over is not None:
+        wanted = limit + over  # with the gaps between buffers, as what is free is counted
     if trial is not None and trial.chosen:
         was = f"was {limit_size(wanted)}" if wanted is not None else ""
         return with_right(spans + _tried(triage, trial), was, pen, 2)
