@@ -13,8 +13,8 @@ from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.formats.hlo.texts import TextTables, read_instruction
 from tpuprof.parsers.formats.proto import hlo_pb2
 
-_COMPUTATION = pattern(r"(ENTRY )?%?([^\s(=]+) (?:\(.*\) -> .*)?\{\s*$")
-_INSTRUCTION = pattern(r"\s+(ROOT )?%?([^\s=%{(]+) = (.*)", re.DOTALL)
+COMPUTATION = pattern(r"(ENTRY )?%?([^\s(=]+) (?:\(.*\) -> .*)?\{\s*$")
+INSTRUCTION = pattern(r"\s+(ROOT )?%?([^\s=%{(]+) = (.*)", re.DOTALL)
 _OPERAND = pattern(r"%?([^\s%()]+)$")
 _CALLED = pattern(
     r"[ ,](calls|to_apply|body|condition|true_computation|false_computation|branch_computations|called_computations)="
@@ -61,7 +61,7 @@ def read_module_text(name: str, lines: Iterable[str]) -> hlo_pb2.HloProto:
     for line in lines:
         if computation is None:
             is_scheduled = (line.startswith("HloModule ") and _read_head(module, line)) or is_scheduled
-            if match := _COMPUTATION.match(line):
+            if match := COMPUTATION.match(line):
                 computation = module.computations.add(id=len(computations) + 1, name=_bytes(match[2]))
                 computations.setdefault(match[2], computation.id)
                 if match[1]:
@@ -70,7 +70,7 @@ def read_module_text(name: str, lines: Iterable[str]) -> hlo_pb2.HloProto:
                 tables.take(line.rstrip("\n"))
         elif line.startswith("}"):
             computation = None
-        elif match := _INSTRUCTION.match(line):
+        elif match := INSTRUCTION.match(line):
             made = computation.instructions.add()
             operands, rest = _read(made, _COMMENT.sub("", match[3]) if "/*" in match[3] else match[3])
             made.id, made.name = len(ids) + 1, _bytes(match[2])

@@ -40,6 +40,7 @@ _COMMENT = pattern(r"/\*[^*]*\*/")
 _TOKEN = pattern(r"[(),]|[^(),\[\]{}]+\[[^\]]*\](?:\{[^{}]*\})?")
 _ALLOCATE, _FREE, _SHARE = range(3)
 _IN_PLACE = ("dynamic-update-slice", "scatter")
+_DECODER = json.JSONDecoder()
 _CONFIG, _SCOPED = "backend_config=", "used_scoped_memory_configs"
 
 
@@ -230,10 +231,10 @@ def read_instruction(text: str, made: hlo_pb2.HloInstructionProto) -> int | None
     if _SCOPED in text:
         begin = text.find(_CONFIG) + len(_CONFIG)
         try:
-            config, _ = json.JSONDecoder().raw_decode(text, begin)
+            config, end = _DECODER.raw_decode(text, begin)
         except (ValueError, RecursionError):
             return opcode.end() - 1
-        made.backend_config = (config if isinstance(config, str) else json.dumps(config)).encode()
+        made.backend_config = (config if isinstance(config, str) else text[begin:end]).encode()
     return opcode.end() - 1
 
 

@@ -1,4 +1,4 @@
-"""What chip the modules of a compiler's dump are for: ``*.target_arguments.pb`` beside them says it."""
+"""What chip the modules of a compiler's dump are for: ``*.target_arguments.pb``, or ``.txt``, beside them says it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,14 @@ from tpuprof.parsers.base.folders import opened
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.formats.xspace.core.api import split_fields
 
-_STEM = pattern(r"((?:\d+\.)?module_\d+\..+?(?:\.cl_\d+)?)\.[^.]*?\.?(?:hlo\.pb|pb)(?:\.gz)?", re.DOTALL)
+_STEM = pattern(r"((?:\d+\.)?module_\d+\..+?(?:\.cl_\d+)?)\.[^.]*?\.?(?:hlo\.pb|pb|txt)(?:\.gz)?", re.DOTALL)
 _VARINT, _BYTES = 0, 2  # wire types
 _VERSIONS = {2: "TPU v3", 3: "TPU v4", 4: "TPU v5p", 5: "TPU v6e", 6: "TPU7x"}
 """The chip by the number that the compiler gives it; of 4 a ``lite`` one is a v5e."""
+
+_NAMED = pattern(r"version: TPU_VERSION_([A-Z]{1,40})")
+_NAMES = {"PUFFERFISH": "TPU v4", "VIPERFISH": "TPU v5p", "GHOSTLITE": "TPU v6e"}
+"""The same by the name that stands in texts."""
 
 
 def stem_of(path: str) -> str:
@@ -31,6 +35,11 @@ def device_of(path: str) -> str | None:
         inner = _first(data, 6, _BYTES)
         if version := _first(inner, 1, _VARINT):
             return "TPU v5e" if _first(inner, 2, _BYTES) == b"lite" else _VERSIONS.get(version[0])
+    with contextlib.suppress(OSError, ValueError):
+        with open(opened(stem + ".target_arguments.txt"), encoding="utf-8", errors="replace") as lines:
+            said = lines.read(1 << 16)
+        if match := _NAMED.search(said):
+            return "TPU v5e" if match[1] == "VIPERFISH" and '"lite"' in said else _NAMES.get(match[1])
     return None
 
 

@@ -128,9 +128,10 @@ def _of_opcode(module: HloModule, proto: hlo_pb2.HloInstructionProto, runs: int)
     elif opcode == "fusion":
         yield "fusion", text(proto.fusion_kind), 1, 0, proto
     elif base in _COLLECTIVES:
-        yield "collective", f"{base} = {shape}{', asynchronous' if base != opcode else ''}", 1, size, proto
+        asynchronous = ", asynchronous" if base != opcode else ""
+        yield "collective", f"{base} = {shape}, {_megabytes(size)}{asynchronous}", 1, size, proto
     elif base in _HOST or any(each.memory_space == HOST_MEMORY for each in own):
-        yield "host transfer", f"{base} = {shape}", 1, size, proto
+        yield "host transfer", f"{base} = {shape}, {_megabytes(size)}", 1, size, proto
     else:
         kind = {"copy": "copy", "transpose": "copy", "dynamic-update-slice": "update"}.get(base, "other")
         yield kind, f"{base} = {shape}", 1, size if kind == "copy" else 0, proto
@@ -143,11 +144,15 @@ def _of_scheduled(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> _Fou
         yield "remat", opcode, 1, 0, proto
     if opcode not in _NO_ARRAY and not opcode.endswith("-start"):
         for array in arrays(proto.shape):
-            size = array.padded_bytes or 0
-            where = "VMEM" if array.memory_space == 1 else "HBM"
-            yield "array", f"{plain(array)}, {size / 1e6:,.1f} MB of {where}", 1, size, proto
+            size, is_near = array.padded_bytes or 0, array.memory_space == 1
+            what = f"{plain(array)}, {_megabytes(size)} of {'VMEM' if is_near else 'HBM'}"
+            yield "array", what, 1, 0 if is_near else size, proto
     if tiles := tiles_said(module, proto):
         yield "tiles", f"{_plain_all(arrays(proto.shape))}: {tiles}", 1, 0, proto
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB"
 
 
 def arrays(shape: hlo_pb2.ShapeProto) -> list[Shape]:

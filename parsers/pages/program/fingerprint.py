@@ -12,15 +12,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.errors import Damaged
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.formats.hlo.parse import COMPUTATION, INSTRUCTION
 from tpuprof.parsers.formats.mosaic.entries import code_of
 from tpuprof.parsers.formats.mosaic.spec import module_bytes
 from tpuprof.parsers.formats.xspace.core.api import split_fields
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
 
 OF_TEXT, OF_PROTO = "text", "proto"
 
-_COMPUTATION = pattern(r"(ENTRY )?%?([^\s(=]+) (?:\(.*\) -> .*)?\{\s*$")
-_INSTRUCTION = pattern(r"\s+(ROOT )?%?([^\s=%{(]+) = (.*)", re.DOTALL)
 _OPCODE = pattern(r" [a-z][a-z0-9-]{0,60}\(")
 _NAME = pattern(r'"(?:[^"\\]|\\.)*"|/\*index=\d+\*/|%?[A-Za-z_][\w.\-]*')
 _ASYNC = pattern(r" async-(start|update|done)\(%?([^\s,()]+)\)(?:, calls=%?([^\s,]+))?")
@@ -119,11 +116,11 @@ class TextFingerprint:
         if self._computation is not None:
             if line.startswith("}"):
                 self._end()
-            elif match := _INSTRUCTION.match(line):
+            elif match := INSTRUCTION.match(line):
                 self._waiting.append((match[1] or "", match[2], match[3]))
         elif line.startswith("HloModule "):
             self._head = _UNSAID.sub("", line.rstrip("\n").partition(",")[2])
-        elif match := _COMPUTATION.match(line):
+        elif match := COMPUTATION.match(line):
             self._computation = match[2]
             self._entry = match[2] if match[1] or not self._entry else self._entry
 
@@ -192,9 +189,9 @@ def fingerprint(module: HloModule) -> Fingerprint:
         places = {instruction.id: place for place, instruction in enumerate(instructions)}
         digests = known[computation.id] = _Digests.empty()
         for instruction in instructions:
-            edges = [places.get(each, -1) for each in (*instruction.operand_ids, *instruction.control_predecessor_ids)]
-            root = instruction.id == computation.root_id
-            said = b"%b %d %b " % (str(edges).encode(), root, _said(instruction))
+            takes = [places.get(each, -1) for each in instruction.operand_ids]
+            waits = [places.get(each, -1) for each in instruction.control_predecessor_ids]
+            said = _bytes(f"{takes} {waits} {instruction.id == computation.root_id} ") + _said(instruction)
             called = [known.get(each) for each in instruction.called_computation_ids]
             constants += [said] if instruction.opcode == b"constant" else []
             digests.take(said, called, text(module.backend_config(instruction)))
@@ -211,15 +208,11 @@ def _said(instruction: hlo_pb2.HloInstructionProto) -> bytes:
         rest.ClearField(field)
     if not any(rest.precision_config.operand_precision):
         rest.precision_config.ClearField("operand_precision")  # the default, which not every writer states
-    whole = rest.SerializeToString(deterministic=True)
-    rest.DiscardUnknownFields()
-    known = rest.SerializeToString(deterministic=True)
-    return known + _told(whole[len(known) :])
+    return _told(rest.SerializeToString(deterministic=True))
 
 
-@lru_cache(4096)
 def _told(fields: bytes) -> bytes:
-    """Encoded fields that are not known here, without empty ones and those of names alone."""
+    """Encoded fields, known here or not, without empty ones and those of names alone."""
     parts = split_fields(fields)
     sizes = zip(parts.number.tolist(), parts.begin.tolist(), parts.end.tolist(), strict=True)
     told = [(key, fields[begin:end]) for key, begin, end in sizes if end > begin and key not in _UNSAID_FIELDS]

@@ -1,23 +1,38 @@
-"""What a compiled program does, op by op in the order of its schedule, and how long each takes.
+"""What compiled programs do, op by op in the order of their schedules, and how long that takes.
 
 At least: the larger of FLOPs at the peak and of bytes at HBM's peak, each array moved once. What may not run at all, in
-a branch or in a loop whose trips are not stated, counts nothing.
+a branch or in a loop whose trips are not stated, counts nothing. Told: by the tiles that the compiler chose.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
-from tpuprof.parsers.base.record import dataclass, field
+from tpuprof.parsers.base.errors import behind_wall
+from tpuprof.parsers.base.intervals import grouped
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.base.tpus import generation_of
 from tpuprof.parsers.formats.hlo.graph import HloGraph
-from tpuprof.parsers.formats.hlo.matrix import MatrixWork, matrix_bits, matrix_works, spatial_kinds
-from tpuprof.parsers.formats.hlo.modules import KERNEL_TARGET, HloModule
+from tpuprof.parsers.formats.hlo.matrix import MatrixWork, matrix_bits, matrix_works
+from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.shapes import elements
 from tpuprof.parsers.formats.xspace.walk import text
-from tpuprof.parsers.pages.program.tiles import Tiles, tiles_of
-from tpuprof.parsers.pages.program.told import SCALED_BAND, UNCLAIMED_BAND, Chip, Told, product_told, stream_told
+from tpuprof.parsers.pages.findings.ops.needless.uses import all_fused, is_kernel
+from tpuprof.parsers.pages.program.fingerprint import Fingerprint
+from tpuprof.parsers.pages.program.programs import CompiledProgram
+from tpuprof.parsers.pages.program.tiles import (
+    CHIPS,
+    FITTED,
+    SCALED_BAND,
+    UNCLAIMED_BAND,
+    Tiles,
+    product_told,
+    stream_told,
+    tiles_of,
+)
 from tpuprof.parsers.pages.program.traffic import Read, reads_of, written_of
 from tpuprof.parsers.pages.program.trips import trip_count
 
@@ -26,57 +41,42 @@ if TYPE_CHECKING:
 
     Proto = hlo_pb2.HloInstructionProto
 
+BESIDE = "it runs beside other ops"
 NO_TRIPS = "it is in a loop whose trips the program does not state: its figures are those of one trip"
 IN_BRANCH = "it is in a branch, which runs where the condition chooses it"
-BESIDE = "it runs beside other ops"
 COLLECTIVE = "how long a collective takes depends on the links and on when the other chips come"
-KERNEL = "how long a Mosaic kernel takes is not in its tiles"
 SLIDING = "convolutions that slide a window are told 40% wrong"
-SLOW_FUNCTION = "functions such as tanh and softplus behind a product take time of their own"
-FEW_LANES = "a reduction over 64 lanes or fewer fills no register"
-FEW_ROWS = "a product with so few rows takes as long as it takes to begin"
-NO_TILES = "the module holds no tiles of this product"
-CHOSEN = "which parts of an array it touches is known when it runs"
-NO_ESTIMATE = "the compiler gives no estimate of it"
 
 _NOTHING = frozenset(
-    (
-        b"parameter",
-        b"constant",
-        b"tuple",
-        b"get-tuple-element",
-        b"bitcast",
-        b"opt-barrier",
-        b"after-all",
-        b"async-update",
-    )
+    (b"parameter", b"constant", b"tuple", b"get-tuple-element", b"bitcast", b"opt-barrier", b"after-all")
 )
-_FREE = frozenset((b"AllocateBuffer", b"ConcatBitcast"))
+_FREE_CALLS = frozenset((b"AllocateBuffer", b"ConcatBitcast"))
 _COLLECTIVES = (b"all-", b"reduce-scatter", b"collective-", b"ragged-all-to-all", b"send", b"recv")
-_CALLS = frozenset((b"call", b"while", b"conditional"))
 _SLOW = frozenset((b"tanh", b"log", b"log-plus-one", b"exponential-minus-one", b"erf", b"power", b"sine", b"cosine"))
 _CHOOSING = frozenset((b"gather", b"scatter", b"sort"))
 _MOVES = frozenset((b"copy", b"transpose", b"reshape", b"slice", b"pad", b"concatenate", b"dynamic-update-slice"))
 _LANES, _LARGE, _ROWS, _FEW_FLOPS = 64, 10**6, 8, 10**9
-_DEEPEST = 32
+_PS, _DEEPEST, _LONGEST = 1e12, 32, 1000
+_MOST_UNCLAIMED, _MOST_TOLD = 0.1, 2000
+"""Nothing is claimed of a program where ops of which nothing is claimed take a larger part of it, and of whole models,
+which have more ops."""
+
+
+class Band(NamedTuple):
+    """A time that is told, in picoseconds: from the least to the most."""
+
+    low: int
+    high: int
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramOp:
-    """One instruction of a program that does something. Times and bytes are those of one run.
+    """One instruction of a program that does something. Times, FLOPs and bytes are those of one run.
 
-    Attributes:
-        name, opcode: as in the HLO.
-        category: ``product``, ``loop`` (a fusion without one), ``kernel``, ``collective``, else the opcode.
-        trips: how often it runs; None where the program does not state it.
-        flops: of its products.
-        reads: its operands; `sides` says which is the ``left`` and the ``right`` one of its product.
-        written: bytes that it writes to HBM.
-        tiles: how it is cut up; None where the compiler does not say.
-        compute_s, hbm_s: seconds that FLOPs and bytes take at the peaks; 0 where it runs beside others.
-        told: seconds by its tiles, also where nothing is claimed of it.
-        reason: why nothing is claimed of its time; empty where something is.
-        source: ``file:line``; None where the compiler does not say.
+    Its `category` is ``product``, ``loop`` (a fusion without one), ``kernel``, ``collective``, or else its opcode.
+    `trips`, `tiles` and `source` are None where the program does not state them. `hbm_bytes` counts each array once,
+    and the times of compute and HBM are those at the peaks, 0 where it runs beside others. `guess` is what its tiles
+    tell, no less than the bound; where nothing is claimed of it, `reason` says why.
     """
 
     name: str
@@ -84,30 +84,23 @@ class ProgramOp:
     category: str
     trips: int | None
     flops: int
+    hbm_bytes: int
     reads: tuple[Read, ...]
     written: int
     tiles: Tiles | None
-    compute_s: float
-    hbm_s: float
-    told: Told
+    compute_ps: int
+    hbm_ps: int
+    guess: Band
     reason: str
     source: str | None
-    sides: dict[int, str] = field(default_factory=dict)
 
     @property
-    def hbm_bytes(self) -> int:
-        """Bytes that it moves between HBM and the chip, each array once."""
-        return self.written + sum(read.bytes for read in self.reads if read.in_hbm)
+    def bound_ps(self) -> int:
+        return max(self.compute_ps, self.hbm_ps)
 
     @property
-    def streamed_bytes(self) -> int:
-        """Bytes that it moves through HBM, each array as often as its tiles stream it."""
-        return self.hbm_bytes + sum(read.bytes * (self.streams(read) - 1) for read in self.reads if read.in_hbm)
-
-    def streams(self, read: Read) -> int:
-        """How often an operand passes from HBM to the chip; 0 where it does not lie there."""
-        side = self.sides.get(read.number)
-        return int(read.in_hbm) if self.tiles is None or side is None or not read.in_hbm else self.tiles.streams(side)
+    def told_ps(self) -> Band | None:
+        return None if self.reason else self.guess
 
     @property
     def certain_trips(self) -> int:
@@ -115,26 +108,23 @@ class ProgramOp:
         return 0 if self.reason == IN_BRANCH else self.trips or 0
 
     @property
-    def bound_s(self) -> float:
-        return max(self.compute_s, self.hbm_s)
-
-    @property
-    def told_s(self) -> tuple[float, float]:
-        """The band of what is told, which does not go below the bound."""
-        seconds, band = self.told
-        return max(self.bound_s, seconds * (1 - band)), max(self.bound_s, seconds * (1 + band))
+    def streamed_bytes(self) -> int:
+        """Bytes that it moves through HBM, each array as often as its tiles stream it."""
+        return self.written + sum(read.bytes * read.streams for read in self.reads)
 
 
-def program_ops(graph: HloGraph, chip: Chip) -> list[ProgramOp]:
-    """The ops of a program in the order in which they run, those of loops and calls where these stand."""
-    return list(_in(graph, chip, graph.entry, 1, "", 0))
+def program_ops(module: HloModule, chip: str) -> list[ProgramOp]:
+    """The ops of a program for a chip of `CHIPS`, the dearest first; those of loops and calls are among them."""
+    graph = HloGraph(module)
+    ops = _in(graph, chip, graph.entry, 1, "", 0)
+    return sorted(ops, key=lambda op: -op.guess.high * (op.trips or 1))
 
 
-def _in(graph: HloGraph, chip: Chip, number: int, trips: int | None, why: str, depth: int) -> Iterator[ProgramOp]:
+def _in(graph: HloGraph, chip: str, number: int, trips: int | None, why: str, depth: int) -> Iterator[ProgramOp]:
     """The ops of a computation that runs so often; `why` nothing is claimed of all that is in it."""
     for row in graph.rows(number) if depth < _DEEPEST else ():
         proto = graph.proto(row)
-        if proto.opcode in _CALLS:
+        if proto.opcode in (b"call", b"while", b"conditional"):
             own = trip_count(graph.module, proto) if proto.opcode == b"while" else 1
             inner = None if own is None or trips is None else trips * own
             reason = why or (IN_BRANCH if proto.opcode == b"conditional" else NO_TRIPS if own is None else "")
@@ -147,115 +137,176 @@ def _in(graph: HloGraph, chip: Chip, number: int, trips: int | None, why: str, d
 def _is_free(proto: Proto) -> bool:
     """Whether an instruction takes no time that matters: it names values, waits, or computes a single number."""
     is_number = not (proto.shape.dimensions or proto.shape.tuple_shapes or proto.called_computation_ids)
-    is_done = proto.opcode in _NOTHING or proto.opcode.endswith(b"-done") or proto.custom_call_target in _FREE
+    is_done = proto.opcode in _NOTHING or proto.opcode.endswith(b"-done") or proto.custom_call_target in _FREE_CALLS
     return is_done or (is_number and proto.opcode != b"custom-call")
 
 
-def _op(module: HloModule, proto: Proto, chip: Chip, trips: int | None, why: str) -> ProgramOp:
+def _op(module: HloModule, proto: Proto, device: str, trips: int | None, why: str) -> ProgramOp:
     """An instruction with its work and its time on a chip."""
-    name, opcode, inside = text(proto.name), text(proto.opcode), _inside(module, proto)
+    name, opcode, inside, chip = text(proto.name), text(proto.opcode), all_fused(module, proto), CHIPS[device]
     products = [one for one in inside if one.opcode in (b"convolution", b"dot")]
     works = matrix_works(module, name, chip.side) if products else ()
     product = products[0] if len(products) == 1 and products[0].opcode == b"convolution" else None
     tiles, reads, written = tiles_of(module, proto, product), reads_of(module, proto), written_of(module, proto)
-    moved = [(read.number, read.bytes) for read in reads if read.in_hbm] + [(-1, written)]
-    flops, hbm_bytes = sum(work.flops for work in works), sum(size for _, size in moved)
-    peak, sides = chip.peak(matrix_bits(module, name) if works else None), dict[int, str]()
+    flops, hbm_bytes = sum(work.flops for work in works), written + sum(read.bytes for read in reads if read.streams)
+    peak = chip.flops * (2 if works and (matrix_bits(module, name) or 16) <= 8 else 1)  # narrow types may take half
     compute, hbm = flops / peak, hbm_bytes / chip.hbm
     if product is not None and tiles is not None and tiles.axes:
-        sides = dict(zip(_operands(proto, inside, product), ("left", "right"), strict=True))
-        told = product_told(tiles, [(sides.get(number, "out"), size) for number, size in moved], peak, chip)
+        sides = {0: "left", 1: "right"}
+        if product.id != proto.id:
+            sides = {_operand(module, number): sides[place] for place, number in enumerate(product.operand_ids)}
+        moved = [(sides.get(read.number, "out"), read.bytes) for read in reads if read.streams]
+        seconds, band = product_told(tiles, [*moved, ("out", written)], peak, chip)
+        streams = {number: tiles.streams(side) for number, side in sides.items()}
+        reads = tuple(read._replace(streams=read.streams * streams.get(read.number, 1)) for read in reads)
     else:
-        told = stream_told(opcode, hbm_bytes, tiles.cycles if tiles is not None else 0, chip)
-    has_tiles = tiles is not None and (not works or bool(tiles.axes))
-    reason = why or _no_claim(module, proto, inside, works, has_tiles)
-    band = UNCLAIMED_BAND if reason else told.band if chip.is_fitted else SCALED_BAND
-    told = Told(max(told.seconds, compute, hbm), band)
+        seconds, band = stream_told(opcode, hbm_bytes, tiles.cycles if tiles is not None else 0, chip)
+    reason = why or _no_claim(module, proto, inside, works, tiles)
     if opcode.endswith("-start"):
-        compute, hbm, told, reason = 0.0, 0.0, Told(0.0, 0.0), BESIDE
-    category, source = _category(proto, bool(works)), module.source(proto)
-    shown = printable(name), printable(opcode), category
-    return ProgramOp(*shown, trips, flops, reads, written, tiles, compute, hbm, told, reason, source, sides)
+        compute, hbm, seconds, reason = 0.0, 0.0, 0.0, BESIDE
+    band = UNCLAIMED_BAND if reason else band if device == FITTED else SCALED_BAND
+    low, high = (round(max(compute, hbm, seconds * way) * _PS) for way in (1 - band, 1 + band))
+    return ProgramOp(
+        name=printable(name),
+        opcode=printable(opcode),
+        category="product" if works else _category(proto),
+        trips=trips,
+        flops=flops,
+        hbm_bytes=hbm_bytes,
+        reads=reads,
+        written=written,
+        tiles=tiles,
+        compute_ps=round(compute * _PS),
+        hbm_ps=round(hbm * _PS),
+        guess=Band(low, high),
+        reason=reason,
+        source=module.source(proto),
+    )
 
 
-def _category(proto: Proto, is_product: bool) -> str:
-    if is_product:
-        return "product"
-    if proto.opcode == b"custom-call":
-        return "kernel" if proto.custom_call_target == KERNEL_TARGET else "custom-call"
+def _category(proto: Proto) -> str:
     if proto.opcode.startswith(_COLLECTIVES):
         return "collective"
+    if is_kernel(proto):
+        return "kernel"
     return "loop" if proto.opcode == b"fusion" else printable(text(proto.opcode))
 
 
 def _no_claim(
-    module: HloModule, proto: Proto, inside: Sequence[Proto], works: Sequence[MatrixWork], has_tiles: bool
+    module: HloModule, proto: Proto, inside: Sequence[Proto], works: Sequence[MatrixWork], tiles: Tiles | None
 ) -> str:
     """Why nothing is claimed of the time of an instruction, by all that it fuses; empty where something is."""
     opcodes = {one.opcode for one in inside}
     if proto.opcode.startswith(_COLLECTIVES):
         return COLLECTIVE
-    if proto.opcode == b"custom-call":  # a kernel that the compiler makes has no scope of the program
+    if is_kernel(proto):  # one that the compiler makes has no scope of the program
         is_asked_for = not proto.metadata.op_name or b"/" in proto.metadata.op_name
-        return NO_ESTIMATE if proto.custom_call_target != KERNEL_TARGET else KERNEL if is_asked_for else ""
+        return "how long a Mosaic kernel takes is not in its tiles" if is_asked_for else ""
     if opcodes & _CHOOSING:
-        return CHOSEN
+        return "which parts of an array it touches is known when it runs"
+    if works and (tiles is None or not tiles.axes):
+        return "the module holds no tiles of this product"
+    if works and tiles is not None and tiles.slides:
+        return SLIDING
+    if works and sum(work.flops for work in works) < _FEW_FLOPS and min(work.m or 0 for work in works) <= _ROWS:
+        return "a product with so few rows takes as long as it takes to begin"
     if works:
-        if any(_slides(module, one) for one in inside if one.opcode == b"convolution"):
-            return SLIDING
-        is_small = sum(work.flops for work in works) < _FEW_FLOPS
-        few = FEW_ROWS if is_small and min(work.m or 0 for work in works) <= _ROWS else ""
-        return NO_TILES if not has_tiles else few or (SLOW_FUNCTION if opcodes & _SLOW else "")
+        return "functions such as tanh and softplus behind a product take time of their own" if opcodes & _SLOW else ""
     if any(_reduces_few(module, one) for one in inside if one.opcode == b"reduce"):
-        return FEW_LANES
-    return "" if has_tiles or proto.opcode in _MOVES else NO_ESTIMATE
-
-
-def _slides(module: HloModule, product: Proto) -> bool:
-    """Whether positions of a convolution's result meet several of its input each."""
-    left, right = (operand.shape.dimensions for operand in module.operand_protos(product) if operand is not None)
-    numbers, out = product.convolution_dimension_numbers, product.shape.dimensions
-    places = zip(numbers.kernel_spatial_dimensions, numbers.output_spatial_dimensions, strict=True)
-    slid = [right[kernel] > 1 and out[place] > 1 for kernel, place in places]
-    return any(slid[at] for at, kind in enumerate(spatial_kinds(product, left, right, out)) if kind == "row")
+        return f"a reduction over {_LANES} lanes or fewer fills no register"
+    return "" if tiles is not None or proto.opcode in _MOVES else "the compiler gives no estimate of it"
 
 
 def _reduces_few(module: HloModule, reduce: Proto) -> bool:
     """Whether a reduction is over few elements of the dimension that lies along the lanes."""
     given = module.instruction_by_id(reduce.operand_ids[0])
-    lanes = given.shape.layout.minor_to_major[0] if given is not None and given.shape.layout.minor_to_major else -1
-    if given is None or lanes not in reduce.dimensions:
+    order = given.shape.layout.minor_to_major if given is not None else ()
+    if given is None or not order or order[0] not in reduce.dimensions:
         return False
-    return 1 < given.shape.dimensions[lanes] <= _LANES and elements(given.shape) > _LARGE
+    return 1 < given.shape.dimensions[order[0]] <= _LANES and elements(given.shape) > _LARGE
 
 
-def _inside(module: HloModule, proto: Proto) -> list[Proto]:
-    """An instruction, and all that it fuses."""
-    found: list[Proto] = []
-    waiting, entered = [proto], set[int]()
-    while waiting:
-        found.append(waiting.pop())
-        inside = module.wrapped(found[-1]) if found[-1].opcode == b"fusion" else None
-        if inside is not None and inside.id not in entered:
-            entered.add(inside.id)
-            waiting.extend(inside.instructions)
-    return found
+def _operand(module: HloModule, number: int) -> int:
+    """The operand of a fusion that a value in it is made of, by the largest of what makes it each time; -1 for none."""
+    one = module.instruction_by_id(number)
+    for _ in range(_LONGEST):
+        made_of = [each for each in module.operand_protos(one) if each is not None] if one is not None else []
+        if not made_of:
+            break
+        one = max(made_of, key=lambda each: elements(each.shape))
+    return one.parameter_number if one is not None and one.opcode == b"parameter" else -1
 
 
-def _operands(proto: Proto, inside: Sequence[Proto], product: Proto) -> tuple[int, int]:
-    """Which operands of a fusion its product takes left and right: the largest of those that a side is made of."""
-    if proto is product:
-        return 0, 1
-    by_id = {one.id: one for one in inside}
+class Total(NamedTuple):
+    """The figures of a program's ops together, named as theirs are."""
 
-    def largest(number: int) -> int:
-        waiting, seen, found = [number], set[int](), [(-1, -1)]
-        while waiting:
-            one = by_id.get(waiting.pop())
-            if one is not None and one.id not in seen:
-                seen.add(one.id)
-                waiting.extend(one.operand_ids)
-                found += [(elements(one.shape), one.parameter_number)] if one.opcode == b"parameter" else []
-        return max(found)[1]
+    bound_ps: int
+    compute_ps: int
+    hbm_ps: int
+    flops: int
+    hbm_bytes: int
 
-    return largest(product.operand_ids[0]), largest(product.operand_ids[1])
+    @property
+    def bound_by(self) -> str:
+        """What takes most of the bound."""
+        return "compute" if self.compute_ps >= self.hbm_ps else "HBM"
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramRow:
+    """A compiled program of a file, or of a profile, and how many of its place have its fingerprint.
+
+    Where `problem` says why nothing is known of its time, `total` is None; where `reason` says why nothing is claimed
+    of it, `told` is. The dearest of its `ops` is the first.
+    """
+
+    name: str
+    origin: str
+    chip: str | None
+    fingerprint: Fingerprint | None
+    problem: str = ""
+    reason: str = ""
+    count: int = 1
+    ops: Sequence[ProgramOp] = ()
+    total: Total | None = None
+    told: Band | None = None
+
+
+def program_rows(programs: Iterable[tuple[CompiledProgram, str | None]]) -> list[ProgramRow]:
+    """Programs, each given with the type of its chip if that is known; the dearest first, equal ones as one row."""
+    rows = grouped((row.fingerprint or row.origin, row) for row in (_row(*each) for each in programs)).values()
+    merged = [replace(same[0], count=len(same)) for same in rows]
+    return sorted(merged, key=lambda row: -row.total.bound_ps * row.count if row.total is not None else 0)
+
+
+def _row(program: CompiledProgram, device: str | None) -> ProgramRow:
+    """A program with what it takes, or why that is unknown."""
+    chip, computations = generation_of(device), program.module.proto.hlo_module.computations
+    row, failed = ProgramRow(program.name, program.origin, chip, program.fingerprint), list[str]()
+    if not any(one.shape.layout.tiles for part in computations for one in part.instructions):
+        return replace(row, problem="no array of it has tiles: it was compiled for another device than a TPU")
+    if chip not in CHIPS:
+        why = "nothing says which chip it is for" if device is None else f"the peaks of {printable(device)} are unknown"
+        return replace(row, problem=f"{why}: --device v6e says one")
+    what = f"tell the time of {printable(program.name)}"
+    ops = behind_wall(what, partial(program_ops, program.module, chip), failed, is_decoder=True)
+    if ops is None:
+        return replace(row, problem=failed[0])
+    sums = (sum(getattr(op, key) * op.certain_trips for op in ops if op.reason != BESIDE) for key in Total._fields)
+    reason = _no_claim_of_all(ops) if program.fingerprint is not None else "its text ends before the program does"
+    band = Band(*(sum(op.guess[end] * op.certain_trips for op in ops) for end in (0, 1)))
+    return replace(row, ops=ops, total=Total(*sums), told=None if reason else band, reason=reason)
+
+
+def _no_claim_of_all(ops: Sequence[ProgramOp]) -> str:
+    """Why nothing is claimed of a whole program; empty where something is."""
+    worst = next((op for op in ops if op.reason in (NO_TRIPS, IN_BRANCH, COLLECTIVE)), None)
+    if worst is None and all(op.tiles is None for op in ops):
+        return "the program holds no tiles: *.after_codegen.* of the same dump has them"
+    unclaimed = [op for op in ops if op.reason]
+    part = sum(op.guess.high * op.certain_trips for op in unclaimed)
+    if worst is None and part > _MOST_UNCLAIMED * sum(op.guess.high * op.certain_trips for op in ops):
+        worst = unclaimed[0]
+    if worst is not None:
+        return f"{worst.name}: {worst.reason}"
+    return "whole models were never told and measured" if len(ops) > _MOST_TOLD else ""

@@ -1,24 +1,62 @@
-"""The tiles that the compiler chose: ``window_config`` in an instruction's ``backend_config``.
+"""The tiles that the compiler chose, ``window_config`` in an instruction's ``backend_config``, and the time they tell.
 
 The bounds of a window are in the array's physical order, major to minor: the last counts 128 lanes, the one before it 8
 sublanes, all others single elements. ``iteration_bounds`` are the steps of the pipeline, outermost first. Those of a
 product are: batch dimensions of the result, its features, spatial dimensions that stand for features, rows, spatial
 dimensions that stand for rows, the dimensions of the window, and the contraction.
+
+Each step takes the larger of multiplying its windows and of moving the windows that change. The constants were found on
+programs for a TPU v6e whose times others measured. On other chips they are scaled by the peaks, with a wider band.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.formats.hlo.matrix import spatial_kinds
 from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.formats.hlo.shapes import round_up
 
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.proto import hlo_pb2
+
+PRODUCT_BAND, STREAM_BAND, SCALED_BAND, UNCLAIMED_BAND = 0.10, 0.20, 0.40, 0.60
+"""How far the truth may lie from what is told of products, of streams, on other chips, and where nothing is claimed."""
+
+_STREAMED, _BESIDE_PRODUCTS = 0.78, 0.72
+"""The part of HBM's peak that loops and copies come to, and that the arrays of a product do."""
+
+_STEP_S, _ACCUMULATING_STEP_S = 0.4e-6, 0.6e-6
+"""What a step of a product takes beside multiplying: without and with a sum over several steps."""
+
+_OVER_CYCLES, _FEW_BYTES = 3.0, 1_000_000
+"""The compiler's cycles are up to so many times the truth for what streams through HBM, and right for fewer bytes."""
+
+
+class Chip(NamedTuple):
+    """What one device of a kind does: FLOP/s of bfloat16, bytes/s of HBM, cycles/s; and the side of its matrix unit."""
+
+    flops: float
+    hbm: float
+    clock: float
+    side: int
+
+
+FITTED = "TPU v6e"
+"""The chip on which the constants were found."""
+
+CHIPS = {
+    "TPU v4": Chip(275e12, 1228.8e9, 1.05e9, 128),
+    "TPU v5e": Chip(197e12, 819.2e9, 1.5e9, 128),
+    "TPU v5p": Chip(459e12, 2765e9, 1.75e9, 128),
+    FITTED: Chip(918e12, 1638e9, 1.75e9, 256),
+    "TPU7x": Chip(1153.5e12, 3690e9, 1.9e9, 256),
+}
+"""Those that are known, by their usual names; a chip of a TPU7x is two devices."""
 
 _LANES, _SUBLANES, _VMEM = 128, 8, "1"
 _BOUNDS = ("iteration_bounds", "input_window_bounds", "kernel_window_bounds", "output_window_bounds")
@@ -33,15 +71,12 @@ class Axis(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tiles:
-    """How an instruction is cut up.
+    """How an instruction is cut up: steps along each axis, the outermost first, and bounds of its windows as written.
 
-    Attributes:
-        iteration: steps along each axis, the outermost first.
-        windows: bounds of the windows as written, of the left and the right operand and of the result.
-        cycles: the compiler's estimate; 0 without one.
-        scoped_bytes: VMEM that the instruction uses for itself; None where it does not say.
-        axes: of a product; () for what is none, and where they don't fit its sizes.
-        block: rows, features and contraction of a product's window, in elements.
+    The windows are of the left and the right operand and of the result. `cycles` are the compiler's estimate, 0
+    without one, `scoped_bytes` the VMEM that the instruction uses for itself. Of a product whose steps its sizes
+    explain, `axes` says what moves when, `block` is its window, rows, features and contraction in elements, and
+    `slides` whether a position of its result meets several positions of its input.
     """
 
     iteration: tuple[int, ...]
@@ -50,6 +85,7 @@ class Tiles:
     scoped_bytes: int | None
     axes: tuple[Axis, ...] = ()
     block: tuple[int, int, int] = (0, 0, 0)
+    slides: bool = False
 
     def count(self, of: str) -> int:
         """How many windows an array, ``left``, ``right`` or ``out``, has."""
@@ -88,34 +124,33 @@ def tiles_of(
     shapes = [operand.shape for operand in module.operand_protos(product) if operand] if product is not None else []
     if product is None or [len(shape.dimensions) for shape in (*shapes, product.shape)] != list(map(len, windows)):
         return tiles
-    axes, block = _axes(product, (*shapes, product.shape), windows)
-    is_fitting = tuple(axis.steps for axis in axes) == iteration
-    return Tiles(iteration, tiles.windows, tiles.cycles, scoped, axes, block) if is_fitting else tiles
+    made = _product(tiles, product, (*shapes, product.shape))
+    return made if tuple(axis.steps for axis in made.axes) == iteration else tiles
 
 
-def _axes(
-    product: hlo_pb2.HloInstructionProto, shapes: Sequence[hlo_pb2.ShapeProto], windows: Sequence[Sequence[int]]
-) -> tuple[tuple[Axis, ...], tuple[int, int, int]]:
-    """The axes of a convolution's steps, and rows, features and contraction of its window."""
-    left, right, out = (_window(shape, bounds) for shape, bounds in zip(shapes, windows, strict=True))
+def _product(tiles: Tiles, product: hlo_pb2.HloInstructionProto, shapes: Sequence[hlo_pb2.ShapeProto]) -> Tiles:
+    """The same with what a convolution of these operands and this result, the last one, does in its steps."""
+    left, right, out = (_window(shape, bounds) for shape, bounds in zip(shapes, tiles.windows, strict=True))
     numbers, kinds = product.convolution_dimension_numbers, spatial_kinds(product, *(one.dimensions for one in shapes))
-    outs, kernels = numbers.output_spatial_dimensions, numbers.kernel_spatial_dimensions
-    batch, features, rows = (
-        [out[place] for place, kind in zip(outs, kinds, strict=True) if kind == wanted]
-        for wanted in ("batch", "feature", "row")
-    )
-    features, rows = [out[numbers.output_feature_dimension], *features], [out[numbers.output_batch_dimension], *rows]
-    slid = [right[place] if kind == "row" else (1, 1) for place, kind in zip(kernels, kinds, strict=True)]
-    inner = [*slid, left[numbers.input_feature_dimension]]
+    outs = [out[place] for place in numbers.output_spatial_dimensions]
+    kernels = [right[place] for place in numbers.kernel_spatial_dimensions]
+    batch = [size for size, kind in zip(outs, kinds, strict=True) if kind == "batch"]
+    features = [out[numbers.output_feature_dimension]]
+    features += [size for size, kind in zip(outs, kinds, strict=True) if kind == "feature"]
+    rows = [out[numbers.output_batch_dimension]]
+    rows += [size for size, kind in zip(outs, kinds, strict=True) if kind == "row"]
+    inner = [size if kind == "row" else (1, 1) for size, kind in zip(kernels, kinds, strict=True)]
+    slides = any(of_out[0] > 1 and kernel[0] > 1 for of_out, kernel in zip(outs, inner, strict=True))
+    inner.append(left[numbers.input_feature_dimension])
     ways = (
         (batch, ("left", "right", "out")),
         (features, ("right", "out")),
         (rows, ("left", "out")),
         (inner, ("left", "right")),
     )
-    axes = tuple(Axis(-(-size // window), moves) for places, moves in ways for size, window in places)
-    m, n, k = (prod(window for _, window in places) for places in (rows + batch, features, inner))
-    return axes, (m, n, k)
+    axes = tuple(Axis(-(-size // window), moves) for sizes, moves in ways for size, window in sizes)
+    rows_of, features_of, depth = (prod(window for _, window in sizes) for sizes in (rows + batch, features, inner))
+    return replace(tiles, axes=axes, block=(rows_of, features_of, depth), slides=slides)
 
 
 def _window(shape: hlo_pb2.ShapeProto, bounds: Sequence[int]) -> dict[int, tuple[int, int]]:
@@ -125,3 +160,37 @@ def _window(shape: hlo_pb2.ShapeProto, bounds: Sequence[int]) -> dict[int, tuple
     sizes = [shape.dimensions[place] for place in order]
     windows = [max(1, min(bound * unit, size)) for bound, unit, size in zip(bounds, units, sizes, strict=True)]
     return dict(zip(order, zip(sizes, windows, strict=True), strict=True))
+
+
+def product_told(tiles: Tiles, moved: Iterable[tuple[str, int]], peak: float, chip: Chip) -> tuple[float, float]:
+    """Seconds of a product, by walking through its steps, and how far the truth may lie from them, as a part.
+
+    Of the steps at which one axis is the outermost that moves, all move the same windows.
+
+    Args:
+        moved: bytes of each array in HBM, and which it is: ``left``, ``right``, or ``out`` if it goes with the result.
+        peak: FLOP/s of its types.
+    """
+    rows, features, contraction = tiles.block
+    accumulates = any(axis.steps > 1 and "out" not in axis.moves for axis in tiles.axes)
+    step = 2 * rows * round_up(features, chip.side) * round_up(contraction, chip.side) / peak
+    step += _ACCUMULATING_STEP_S if accumulates else _STEP_S
+    windows = {"left": 0.0, "right": 0.0, "out": 0.0}
+    for of, size in moved:
+        windows[of] += size / tiles.count(of) / (_BESIDE_PRODUCTS * chip.hbm)
+    total, around = step + windows["left"] + windows["right"], 1
+    for place, axis in enumerate(tiles.axes):
+        moving = sum(seconds for of, seconds in windows.items() if tiles.changes(of, place))
+        total += (axis.steps - 1) * around * max(step, moving)
+        around *= axis.steps
+    return total, PRODUCT_BAND if around * step >= (1 - PRODUCT_BAND) * total else STREAM_BAND
+
+
+def stream_told(opcode: str, hbm_bytes: int, cycles: int, chip: Chip) -> tuple[float, float]:
+    """The same of an op without products: its bytes through HBM, no less than a part of the compiler's cycles.
+
+    The cycles of broadcasts are ten times the truth.
+    """
+    of_cycles = cycles / chip.clock / (_OVER_CYCLES if hbm_bytes > _FEW_BYTES else 1.0)
+    moving = hbm_bytes / (_STREAMED * chip.hbm)
+    return moving if opcode == "broadcast" else max(moving, of_cycles), STREAM_BAND

@@ -7,9 +7,8 @@ writes its slice alone, inside a fusion too.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.shapes import element_type, shape_of_proto
@@ -26,21 +25,16 @@ _UPDATES = {b"dynamic-update-slice": 1, b"scatter": 2}
 _Callers = tuple[tuple[int, "hlo_pb2.HloInstructionProto"], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
-    """An operand as an instruction reads it.
+class Read(NamedTuple):
+    """An operand as an instruction reads it: its name and place, the bytes read of it, padding included, and how often.
 
-    Attributes:
-        name: of the operand.
-        number: which operand it is.
-        bytes: that are read of it, padding included.
-        in_hbm: whether they come from HBM.
+    `streams` is how often they come from HBM: as often as tiles need them, and 0 where they lie on the chip.
     """
 
     name: str
     number: int
     bytes: int
-    in_hbm: bool
+    streams: int
 
 
 def reads_of(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> tuple[Read, ...]:
@@ -53,8 +47,8 @@ def reads_of(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> tuple[Rea
             return ()
         whole = size_of(operand.shape)
         size = min(whole, _of_user(module, proto, number, whole, ()))
-        in_hbm = operand.shape.layout.memory_space == _HBM
-        found[operand.id] = Read(printable(text(operand.name)), number, size, in_hbm)
+        streams = int(operand.shape.layout.memory_space == _HBM)
+        found[operand.id] = Read(printable(text(operand.name)), number, size, streams)
     return tuple(found.values())
 
 

@@ -30,3 +30,18 @@ def test_what_is_cut_off_says_nothing(tmp_path: Path, data: bytes) -> None:
 
 def test_a_file_of_no_dump_is_its_own_stem() -> None:
     assert stem_of("a/model.hlo_proto.pb") == "a/model.hlo_proto.pb" and device_of("a/model.hlo_proto.pb") is None
+
+
+@pytest.mark.parametrize(
+    ("said", "chip"),
+    [
+        ("version: TPU_VERSION_GHOSTLITE", "TPU v6e"),
+        ("version: TPU_VERSION_VIPERFISH", "TPU v5p"),
+        ('version: TPU_VERSION_VIPERFISH\n  variant: "lite"', "TPU v5e"),
+        ("version: TPU_VERSION_NEXT", None),
+    ],
+)
+def test_a_dump_of_texts_says_it_too(tmp_path: Path, said: str, chip: str | None) -> None:
+    stem = str(tmp_path / "module_0001.jit_f.cl_9")
+    Path(f"{stem}.target_arguments.txt").write_text(f"tpu_topology_args {{\n  {said}\n}}\n")
+    assert device_of(f"{stem}.after_codegen.txt") == chip

@@ -92,3 +92,16 @@ def test_asynchronous_instructions_are_one_however_they_are_written() -> None:
 def test_a_text_that_is_cut_has_none() -> None:
     assert of_text(PROGRAM[:-20]) is None
     assert of_text("no program") is None
+
+
+def test_fields_that_are_not_known_here_count() -> None:
+    """The value of a constant of floating point, field 8 of a literal; what shows statistics, 82, does not."""
+
+    def changed(value: bytes, statistics: bytes) -> Fingerprint:
+        proto = read_module_text("", PROGRAM.splitlines())
+        constant = next(one for one in proto.hlo_module.computations[1].instructions if one.opcode == b"constant")
+        constant.literal.MergeFromString(b"\x42\x04\x00\x00" + value)
+        constant.MergeFromString(b"\x92\x05\x02" + statistics)
+        return fingerprint(HloModule(proto))
+
+    assert changed(b"\x80\x3f", b"ab") == changed(b"\x80\x3f", b"xy") != changed(b"\x80\x40", b"ab")

@@ -50,7 +50,7 @@ def programs(path: Path) -> list[CompiledProgram]:
             PROGRAM.replace(f"%s = {A} add(%f, %b)", GATHER),
             CHANGED,
             [
-                ("collective", "all-gather = f32[8,128]", "0", "1", "f.py:7"),
+                ("collective", "all-gather = f32[8,128], 0.0 MB", "0", "1", "f.py:7"),
                 ("array", "f32[8,128], 0.0 MB of VMEM", "0", "1", "f.py:7"),
             ],
         ),
