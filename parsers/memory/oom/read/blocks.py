@@ -9,13 +9,23 @@ that are written out (``\n``, ``\\n`` in the repr of a repr).
 
 from __future__ import annotations
 
+import html
 import itertools
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.memory.oom.read.forms import ANCHORS, BEGINNING, HEADLESS, INTERESTING, LEADS, Piece, pieces
+from tpuprof.parsers.memory.oom.read.forms import (
+    ANCHORS,
+    BEGINNING,
+    HEADLESS,
+    INTERESTING,
+    LEADS,
+    MESSAGES,
+    Piece,
+    pieces,
+)
 from tpuprof.parsers.memory.oom.read.partial_report import PartialReport
 from tpuprof.parsers.memory.oom.read.stream import LogLine
 
@@ -48,13 +58,16 @@ _LINE_END = re.compile(r"\r?\n|\r")
 _PROCESS = re.compile(
     r"(?i)(?:^|[._-])(?:hostname|host|node|pod|rank|pid|process|instance|worker|replica|task|container|thread|job)"
 )
-_MESSAGES = frozenset(
-    {"log", "message", "msg", "textpayload", "text", "body", "line", "data", "content", "payload", "event"}
-    | {"error", "err", "exception", "exc_info", "exc_text", "traceback", "stack", "stacktrace", "stack_trace"}
-    | {"error_message", "errormessage", "detail", "details", "reason"}
-)
-"""How loggers call what was logged, in lower case."""
 _MEMBER = re.compile(r'\s{0,80}"(\w{1,40})"\s?:\s?"')
+_ELEMENT = re.compile(r'\s{1,80}("(?:[^"\\]|\\.)*"),?\s*$')
+_YAML = re.compile(r"\s{0,80}(\w{1,40}): (['\"])(.*)\2\s*$")
+_YAML_PLAIN = "textPayload: "
+
+_TAGS = "a|b|i|p|br|hr|li|ul|ol|td|th|tr|table|thead|tbody|div|pre|span|code|font|samp|strong|em|body|html"
+_TAG = re.compile(rf"</?(?:{_TAGS})(?:\s[^<>]{{0,500}})?/?>")
+_MARKUP = re.compile(_TAG.pattern + "|&(?:quot|lt|gt|amp|nbsp|apos|#[0-9]{1,5}|#x[0-9A-Fa-f]{1,4});")
+_TAG_OF_LINE = re.compile(r"<br\s?/?>|</(?:p|li|tr|div|pre)>")
+_TAG_OF_CELL = re.compile(r"</t[dh]>|</span>(?=<span)")
 _ERROR = "ut of memory"
 _MOST_DEPTH, _MOST_TEXTS, _MOST_RECORDS = 8, 64, 3
 _A_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.,]*(?:Z|[+-][0-9:]{4,6})?$")
@@ -75,7 +88,7 @@ _LONGEST_PREFIX = 400
 
 def clean_lines(content: bytes) -> list[str]:
     """The lines that a line of the log stands for: one, more where line ends are written out."""
-    text = _without_colours(content.decode("utf-8", "surrogateescape"))
+    text = _without_markup(_without_colours(content.decode("utf-8", "surrogateescape")))
     prefix = ""
     for _ in range(_MOST_RECORDS):
         before, message = _record(text)
@@ -103,6 +116,14 @@ def _without_colours(text: str) -> str:
     return _ANSI.sub("", text) if _MAY_HAVE_ANSI.search(text) else text
 
 
+def _without_markup(text: str) -> str:
+    """The text of a line of HTML; other lines, which have names such as ``<lambda>`` too, as they are."""
+    if _MARKUP.search(text) is None:
+        return text
+    text = _TAG_OF_CELL.sub(" ", _TAG_OF_LINE.sub("\n", text))
+    return html.unescape(_TAG.sub("", text)).replace("\xa0", " ")
+
+
 def _unescape(match: re.Match[str]) -> str:
     if match[3]:
         return chr(int(match[3], 8))
@@ -115,9 +136,9 @@ def _record(text: str) -> tuple[str, str | None]:
 
     A record behind something else is one only if a name in it shows which the message is: labels have braces too.
     """
-    if (member := _MEMBER.match(text)) is not None and member[1].lower() in _MESSAGES:  # of a record over several lines
-        text = f"{{{text.strip().rstrip(',')}}}"
-    begin = text.find("{", 0, _LONGEST_PREFIX) if text[-64:].rstrip().endswith("}") else -1
+    text = _as_record(text)
+    is_array = text[:80].lstrip().startswith("[") and text[-64:].rstrip().endswith("]")
+    begin = 0 if is_array else text.find("{", 0, _LONGEST_PREFIX) if text[-64:].rstrip().endswith("}") else -1
     if begin < 0:
         return "", None
     before = "" if text[:begin].isspace() else text[:begin]
@@ -125,15 +146,33 @@ def _record(text: str) -> tuple[str, str | None]:
     return before + origins, None if message is None else _without_colours(message)
 
 
-def _from_json(text: str, is_all: bool) -> tuple[str, str | None]:
-    """A JSON record's origin and its message; None where it is no such record.
+def _as_record(text: str) -> str:
+    """A line of a record over several lines, or of an array of texts, as a record of its own; others as they are."""
+    if (member := _MEMBER.match(text)) is not None and member[1].lower() in MESSAGES:
+        return f"{{{text.strip().rstrip(',')}}}"
+    if (element := _ELEMENT.match(text)) is not None:
+        return f'{{"line": {element[1]}}}'
+    if (scalar := _YAML.match(text)) is not None and scalar[1].lower() in MESSAGES:
+        value = json.dumps(scalar[3].replace("''", "'")) if scalar[2] == "'" else f'"{scalar[3]}"'
+        return f'{{"line": {value}}}'
+    return f'{{"line": {json.dumps(text.removeprefix(_YAML_PLAIN))}}}' if text.startswith(_YAML_PLAIN) else text
 
-    The message is the longest of the texts that are called so, else of all but times.
-    """
+
+def _from_json(text: str, is_all: bool) -> tuple[str, str | None]:
+    """The origin and the message of a JSON record, or of an array of them or of texts; None where it is none."""
     try:
-        record = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return "", None
+    if not isinstance(value, list):
+        return _of_record(value, is_all)
+    found = [("", each) if isinstance(each, str) else _of_record(each, True) for each in value]
+    messages = [message.rstrip("\n") for _, message in found if message is not None]
+    return (found[0][0], "\n".join(messages)) if messages else ("", None)
+
+
+def _of_record(record: object, is_all: bool) -> tuple[str, str | None]:
+    """A record's origin and its message: the longest of the texts that are called so, else of all but times."""
     origins: list[str] = []
     named: list[str] = []
     others = [""]
@@ -141,7 +180,7 @@ def _from_json(text: str, is_all: bool) -> tuple[str, str | None]:
         if _PROCESS.search(name):
             origins.append(f"{name}={str(value)[:100]}")
         elif isinstance(value, str):
-            if name.lower().rpartition(".")[2] in _MESSAGES:
+            if name.lower().rpartition(".")[2] in MESSAGES:
                 named.append(value)
             elif not _A_TIME.match(value):
                 others.append(value)
@@ -156,6 +195,8 @@ def _leaves(record: Mapping[object, object], depth: int) -> Iterator[tuple[str, 
         if isinstance(value, dict):
             if depth < _MOST_DEPTH:
                 yield from _leaves(value, depth + 1)
+        elif isinstance(value, list) and all(isinstance(each, str) for each in value):
+            yield str(name), "\n".join(each.rstrip("\n") for each in value)
         elif isinstance(value, str | int):
             yield str(name), value
 
@@ -215,7 +256,7 @@ class Blocks:
         self._leads: list[_Lead] = []
         self._here: PartialReport | None = None  # what this line of the log goes on with
         self._in_payload = False
-        self._check_at = 0
+        self._check_at = self._began = 0
         self.steps = 0
 
     @property
@@ -237,6 +278,15 @@ class Blocks:
         for left, part in enumerate(parts, 1 - len(parts)):
             self._add_part(part, line.number, ends_log and left == 0)
 
+    def has_begun(self, number: int) -> bool:
+        """Whether an error began with a line, and nothing else is open."""
+        return not self._leads and len(self._open) == 1 and self._open[0].last_line == number == self._began
+
+    def repeat(self, times: int, number: int) -> None:
+        """Counts an error that was printed some times more, the last time from a line on."""
+        self._open[0].count *= 1 + times
+        self._open[0].last_line = self._began = number
+
     def finish(self) -> None:
         self._expire(None)
 
@@ -252,12 +302,19 @@ class Blocks:
         for piece in forms:
             if piece.form == "payload":
                 self._in_payload = True
+            elif piece.form == "repeated":
+                self._repeat(piece)
             elif piece.form in LEADS:
                 self._lead(piece, key, prefix, number)
             elif piece.form in ANCHORS:
                 self._begin(piece, key, prefix, number)
             else:
                 self._continue(piece, key, number)
+
+    def _repeat(self, piece: Piece) -> None:
+        """Ray prints a line that several workers have once, and how many there were behind it."""
+        if self._here is not None and self._here.bound is None:
+            self._here.count = int(piece.rest.partition("x")[0])
 
     def _lead(self, piece: Piece, key: str, prefix: str, number: int) -> None:
         lead = next((each for each in self._leads if each.head == key and number - each.number < _LEAD_LINES), None)
@@ -299,7 +356,7 @@ class Blocks:
         ]
         self._close(before)
         self._open.append(partial)
-        self._here = partial
+        self._here, self._began = partial, number
         self._close(self._open[:-_MOST_OPEN])
         if sum(each.characters for each in self._open) > _MOST_CHARACTERS:
             self._close(self._open[:-1])

@@ -64,26 +64,72 @@ _FORMS = {
     "rule": r"={16,}",
     "loose": rf"(?<![\w.(]){SIZE}\s{{1,20}}(?=[a-z][a-z0-9]{{0,12}}\[[0-9,]{{0,200}}\])",
     "see": r"See https?://",
+    "repeated": r"\[repeated (?=[0-9]{1,9}x across )",
 }
 # the look ahead, at how the forms begin, spares most places in a line a try of every form
 _ANY = re.compile(
-    r"(?=[0-9]|==|\[t|wh|re|pr|ar|gl|sc|o[uv]|E[0-9rx]|C[ou]|R[aeu]|A[lt]|U[ns]|S[cehi]|T[Paeho]|Pr|O[pu]|No|H[BL]|La|XL)(?:"
+    r"(?=[0-9]|==|\[[tr]|wh|re|pr|ar|gl|sc|o[uv]|E[0-9rx]|C[ou]|R[aeu]|A[lt]|U[ns]|S[cehi]|T[Paeho]|Pr|O[pu]|No|H[BL]|La|XL)(?:"
     + "|".join(f"(?P<{name}>{form})" for name, form in _FORMS.items())
     + ")"
 )
 
+MESSAGES = frozenset(
+    {"log", "message", "msg", "textpayload", "text", "body", "line", "lines", "data", "content", "payload", "event"}
+    | {"error", "err", "exception", "exc_info", "exc_text", "traceback", "stack", "stacktrace", "stack_trace"}
+    | {"error_message", "errormessage", "detail", "details", "reason"}
+)
+"""How loggers call what was logged, in lower case."""
+
+_LITERAL = re.compile(r"(?:[\w :>=-]|\\\()+(?![?*{+])")
+
+
+def needle_of(form: str) -> str:
+    """The longest text without special characters in a regular expression: it stands in all that this matches."""
+    return max((match[0] for match in _LITERAL.finditer(form)), key=len).replace("\\", "")
+
+
+OTHERS = {
+    "gpu": (
+        r"BufferAssignment OOM Debugging|CUDA_ERROR_OUT_OF_MEMORY|CUDA out of memory|hipErrorOutOfMemory"
+        r"|HIP out of memory|ran out of memory trying to allocate|Out of memory while trying to allocate"
+        r"|Failed to allocate request for .{1,40} on device ordinal",
+        "a GPU's memory ran out (or the host's, allocated like a GPU's)",
+    ),
+    "bad_alloc": (
+        r"std::bad_alloc",
+        "a C++ program on the host got no memory (std::bad_alloc): the host's own memory ran out",
+    ),
+    "killed": (
+        r"[Oo]ut of memory: Kill(?:ed)? process|oom-kill:|OOMKilled",
+        "the system killed a process because the host's own memory, or a container's share of it, ran out",
+    ),
+    "python": (r"(?<![A-Za-z])_?(?:Array)?MemoryError(?![^:(])", "Python got no memory on the host (MemoryError)"),
+}
+"""Other programs' errors: their forms, and what they say."""
+
+OF_OTHERS = tuple(form for forms, _ in OTHERS.values() for form in forms.split("|"))
+BEGINNINGS = (
+    *("ut of memory", "Error loading program", "Error allocating device buffer", "CompileTime", "AllocationFailure"),
+    *(r"Attempting to (?:allocate|reserve) [0-9\x1b\[#^]", r"Allocation \(size=", "Hbm usage", "usage >= "),
+    *("Largest program", r"requirement [0-9\x1b\[#^]", "Scoped allocation with", "Could not allocate"),
+    *("max seq len", "for the cache", *map(needle_of, OF_OTHERS)),
+)
+BEGINNING = re.compile("|".join(BEGINNINGS).encode())
+"""A line without any of these begins no error."""
+
 INTERESTING = re.compile(
     rb"emory|llocat|[Ss]ize|oading program|CompileTime|Runtime|Operator:|Shape:|Tag:|label:|====|[0-9][BKMGTPE]"
-    rb"|unknown size|requirement|OOM|Killed|bad_alloc|HBM capacity|max seq len"
+    rb"|unknown size|requirement|HBM capacity|[Tt]okens|" + BEGINNING.pattern
 )
 """A line without any of these holds no form and no other program's error."""
 
-BEGINNING = re.compile(
-    rb"ut of memory|Error (?:loading|allocating)|CompileTime|AllocationFailure|Attempting to [ar]\w+ [0-9\x1b\[#^]"
-    rb"|Allocation \(size=|Hbm usage|usage >=|requirement [0-9\x1b\[#^]|Largest program|Scoped allocation with"
-    rb"|Could not allocate|OUT_OF_MEMORY|OOM|bad_alloc|MemoryError|max seq len|for the cache"
-)
-"""A line without any of these begins no error."""
+_DUMP = r"xla_dump_to[\"']? ?[=:] ?[\\\"']{0,4}([^\s\"'\\,;)]{1,1000})"
+DUMP = re.compile(_DUMP.encode())
+"""Where a log's flags name a folder of dumps."""
+
+_NEEDLES = {needle_of(form).encode() for form in (*BEGINNINGS, _DUMP)}
+NEEDLES = tuple(sorted(each for each in _NEEDLES if not any(other in each for other in _NEEDLES - {each})))
+"""One of these stands in the first line of everything that is to be found."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,6 +192,8 @@ def _family(partial: PartialReport) -> str:
 
 def _merge(known: PartialReport, partial: PartialReport) -> None:
     """Adds what a copy says, and that there is one."""
+    if _is_only_code(known) != _is_only_code(partial):  # the code of an error that is printed whole elsewhere
+        known.count, partial.count = (0, partial.count) if _is_only_code(known) else (known.count, 0)
     complete = known.is_cut and not partial.is_cut
     more = known.is_cut and partial.characters > known.characters
     first, second = (partial, known) if complete or more else (known, partial)
@@ -216,7 +218,12 @@ def _merge(known: PartialReport, partial: PartialReport) -> None:
     known.loading |= partial.loading
     known.is_running |= partial.is_running
     known.at_line = min(known.at_line, partial.at_line)
-    known.count += not partial.is_payload
+    known.count += 0 if partial.is_payload else partial.count
+
+
+def _is_only_code(partial: PartialReport) -> bool:
+    """Whether it is an error's code that stood on a line of its own, which is no copy of the error."""
+    return partial.seen == {"tail"} and not partial.sizes and not partial.entries
 
 
 def _kind(partial: PartialReport) -> OomKind:

@@ -12,34 +12,18 @@ from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.memory.oom.model import OomLog, OomReport
 from tpuprof.parsers.memory.oom.read.blocks import Blocks
+from tpuprof.parsers.memory.oom.read.forms import DUMP, OTHERS
 from tpuprof.parsers.memory.oom.read.reports import Collector
-from tpuprof.parsers.memory.oom.read.stream import LogReader
+from tpuprof.parsers.memory.oom.read.stream import LogLine, LogReader
 
-_KINDS = {
-    "gpu": (
-        r"BufferAssignment OOM Debugging|CUDA_ERROR_OUT_OF_MEMORY|CUDA out of memory|hipErrorOutOfMemory"
-        r"|HIP out of memory|ran out of memory trying to allocate|Out of memory while trying to allocate"
-        r"|Failed to allocate request for .{1,40} on device ordinal",
-        "a GPU's memory ran out (or the host's, allocated like a GPU's)",
-    ),
-    "bad_alloc": (
-        r"std::bad_alloc",
-        "a C++ program on the host got no memory (std::bad_alloc): the host's own memory ran out",
-    ),
-    "killed": (
-        r"[Oo]ut of memory: Kill(?:ed)? process|oom-kill:|OOMKilled",
-        "the system killed a process because the host's own memory, or a container's share of it, ran out",
-    ),
-    "python": (r"(?<![A-Za-z])_?(?:Array)?MemoryError(?=:|$|\()", "Python got no memory on the host (MemoryError)"),
-}
-
-_DUMP = re.compile(rb"xla_dump_to[\"']? ?[=:] ?[\\\"']{0,4}([^\s\"'\\,;)]{1,1000})")
 _MOST_DUMPS = 20
+
+_LONGEST_REPEATED = 1 << 18  # bytes of an error's text up to which its repetitions are looked for
 
 _STEPS_A_LINE = 20
 """A line that is looked at takes some turns of a loop; `Blocks` counts what it does with it."""
 
-_ANY = re.compile("|".join(f"(?P<{kind}>{expression})" for kind, (expression, _) in _KINDS.items()))
+_ANY = re.compile("|".join(f"(?P<{kind}>{forms})" for kind, (forms, _) in OTHERS.items()))
 
 
 def scan_log(stream: BinaryIO, on_progress: Callable[[int], None] | None = None) -> OomLog:
@@ -63,6 +47,7 @@ def scan(reader: LogReader) -> OomLog:
     errors, others, dumps = Collector(), OtherErrors(), dict[str, None]()
     blocks = Blocks(errors.add, others.see)
     lines, notes = 0, list[str]()
+    since = b""  # from the line on with which the latest error begins
     while not notes and reader.seek():
         while (line := reader.line()) is not None:
             lines += 1
@@ -72,11 +57,13 @@ def scan(reader: LogReader) -> OomLog:
                     f"about memory than are read from so few: nothing is read from line {line.number:,} on."
                 )
                 break
-            if len(dumps) < _MOST_DUMPS and (named := _DUMP.search(line.content)) is not None:
+            if len(dumps) < _MOST_DUMPS and (named := DUMP.search(line.content)) is not None:
                 dumps[named[1].decode("utf-8", "replace")] = None
             blocks.add(line, reader.at_end and not line.is_whole)
             if blocks.is_idle:
+                since = b""
                 break
+            since = _without_repetitions(reader, blocks, line, since)
     blocks.finish()
     notes += [*reader.notes, *others.notes()]
     if errors.left_out:
@@ -89,6 +76,21 @@ def scan(reader: LogReader) -> OomLog:
     if reader.numbers:
         reports = tuple(replace(each, at_line=reader.numbers[each.at_line - 1]) for each in reports)
     return OomLog(reports, tuple(notes), reader.lines, reader.bytes_read, tuple(dumps))
+
+
+def _without_repetitions(reader: LogReader, blocks: Blocks, line: LogLine, since: bytes) -> bytes:
+    """Counts an error without reading it again, where it is repeated to the byte.
+
+    Takes and gives what was read `since` the latest error began; what it gives has this line too.
+    """
+    content = line.content + b"\n"
+    if not blocks.has_begun(line.number):
+        return since + content if since and len(since) < _LONGEST_REPEATED else b""
+    if since.startswith(content):
+        again = since.removeprefix(content) + content
+        times = reader.skip(again)
+        blocks.repeat(times, line.number + times * again.count(b"\n"))
+    return content
 
 
 class OtherErrors:
@@ -104,7 +106,7 @@ class OtherErrors:
     def notes(self) -> Iterator[str]:
         for kind, (number, count) in sorted(self._lines.items(), key=lambda item: item[1][0]):
             where = f"Line {number:,}{f', one of {count:,}' if count > 1 else ''}:"
-            yield f"{where} {_KINDS[kind][1]}; this is not a TPU error, and only those are read."
+            yield f"{where} {OTHERS[kind][1]}; this is not a TPU error, and only those are read."
 
 
 def joined(names: Sequence[str], logs: Sequence[OomLog]) -> OomLog:

@@ -7,6 +7,8 @@ A line longer than `LONGEST_LINE` comes in pieces.
 from __future__ import annotations
 
 import codecs
+import csv
+import json
 import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -14,25 +16,10 @@ from itertools import chain, pairwise
 from typing import BinaryIO
 
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.memory.oom.read.forms import MESSAGES, NEEDLES
 
 LONGEST_LINE = 1 << 20
 _BEFORE, _LINES_BEFORE = 1 << 16, 20
-
-NEEDLES = (
-    b"RESOURCE_EXHAUSTED",
-    b"ut of memory",
-    b"Attempting to ",
-    b"ould not allocate",
-    b"max seq len",
-    b"for the cache",
-    b"exceed",
-    b"Largest program allocations",
-    b"std::bad_alloc",
-    b"MemoryError",
-    b"CUDA_ERROR_OUT_OF_MEMORY",
-    b"xla_dump_to",
-)
-"""One of these stands in, or at most a few lines behind, the first line of everything that is to be found."""
 
 CHUNK = 1 << 20  # bytes read at once: few enough to stay in the processor's cache while every literal is searched
 _GZIP = b"\x1f\x8b\x08"
@@ -81,7 +68,7 @@ class LogReader:
         self.bytes_read = 0
         self.notes: list[str] = []
         self.numbers: list[int] = []
-        texts = _decoded(_inflated(self._chunks(), self.notes), self.notes)
+        texts = _records_of_table(_decoded(_inflated(self._chunks(), self.notes), self.notes))
         self._texts = filter(None, oldest_first(texts, self.notes, self.numbers))
         self._on_progress = on_progress
         self._data = b""
@@ -126,6 +113,14 @@ class LogReader:
             end = len(self._data) if is_last else _cut(self._data, begin, begin + LONGEST_LINE)
         self._move(end + is_whole)
         return LogLine(self._data[begin:end], number, continues, is_whole)
+
+    def skip(self, text: bytes) -> int:
+        """Goes on behind all repetitions of a text that stand here, as far as they are held; how many there were."""
+        times = 0
+        while self._data.startswith(text, self._at):
+            self._move(self._at + len(text))
+            times += 1
+        return times
 
     def _next_hit(self) -> int | None:
         """Where the first needle from here on is in what is held."""
@@ -251,6 +246,48 @@ def _decoded(pieces: Iterator[bytes], notes: list[str]) -> Iterator[bytes]:
             yield from pieces
             return
     yield from chain((begin,), pieces)
+
+
+# --- tables
+
+_LONGEST_HEAD = 1 << 14
+_COLUMN = re.compile(r"[A-Za-z_@][\w .:/@-]{0,99}")
+
+
+def _records_of_table(texts: Iterator[bytes]) -> Iterator[bytes]:
+    """The rows of a table (CSV) with a column of messages, each as a record in JSON; another text as it is.
+
+    A row over several lines is one line and empty ones behind it, so that each row stays where it is.
+    """
+    begin = b""
+    while b"\n" not in begin and len(begin) < _LONGEST_HEAD and (more := next(texts, b"")):
+        begin += more
+    names = next(csv.reader(begin[:_LONGEST_HEAD].decode("utf-8", "replace").splitlines()[:1]), [])
+    if len(names) < 2 or not all(map(_COLUMN.fullmatch, names)) or MESSAGES.isdisjoint(map(_last_name, names)):
+        yield from chain((begin,), texts)
+        return
+    rows, number = csv.reader(_lines(chain((begin,), texts))), 0
+    while True:
+        try:
+            row = next(rows, None)
+        except csv.Error:  # a cell is longer than the reader takes
+            row = []
+        if row is None:
+            return
+        yield json.dumps(dict(zip(names, row, strict=False))).encode() + b"\n" * (rows.line_num - number)
+        number = rows.line_num
+
+
+def _last_name(name: str) -> str:
+    return name.lower().rpartition(".")[2]
+
+
+def _lines(texts: Iterator[bytes]) -> Iterator[str]:
+    rest = b""
+    for text in texts:
+        *lines, rest = (rest + text).split(b"\n")
+        yield from (line.decode("utf-8", "replace").replace("\r", "") + "\n" for line in lines)
+    yield from (rest.decode("utf-8", "replace"),) if rest else ()
 
 
 # --- logs whose newest records stand first

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import html
 import json
 import random
 import re
@@ -109,6 +110,18 @@ def docker_records(text: str, keys: Sequence[str] = ()) -> bytes:
 
 
 STYLES: dict[str, Mutation] = {
+    "notebook": lambda text: json.dumps({"outputs": [{"text": text.splitlines(keepends=True)}]}, indent=1).encode(),
+    "array of records": lambda text: json.dumps([{"log": line, "n": 1} for line in _lines(text)]).encode() + b"\n",
+    "html": lambda text: f"<html><pre>{html.escape(text)}</pre></html>\n".encode(),
+    "html, a cell a line": lambda text: "".join(
+        f"<tr><td>{n}</td><td><b>{html.escape(line)}</b></td></tr>\n" for n, line in enumerate(_lines(text))
+    ).encode(),
+    "table": lambda text: (
+        b"timestamp,jsonPayload.message,labels\n"
+        + prefixed(lambda n: f"2026-06-01T{_clock(n)}Z,")('"' + text.replace('"', '""').replace("\n", '"\n"')[:-1])
+    ),
+    "table, one row": lambda text: ('"n","message"\n1,"' + text.replace('"', '""') + '"\n2,"end"\n').encode(),
+    "yaml": lambda text: "".join(f"---\ntextPayload: {json.dumps(line)}\nn: 1\n" for line in _lines(text)).encode(),
     "plain": str.encode,
     "crlf": lambda text: text.replace("\n", "\r\n").encode(),
     "no end": lambda text: text.rstrip("\n").encode(),

@@ -10,14 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.parsers.memory.oom.read.mutations import STYLES, cuts, interleaved, noise, prefixed, shuffled
 from tests.parsers.memory.oom.read.texts import ALL, BRIEF, CODED, GIB, HBM, MIB, OLD_HBM, VMEM
 from tpuprof.parsers.memory.model import Buffer
 from tpuprof.parsers.memory.oom.model import OomLog, OomReport
+from tpuprof.parsers.memory.oom.read.forms import BEGINNING, BEGINNINGS, INTERESTING, NEEDLES, OF_OTHERS
 from tpuprof.parsers.memory.oom.read.scan import scan_log
 from tpuprof.parsers.memory.oom.triage import triage_of_report
 
+LINES = HBM.text().splitlines()
 XRT = """RuntimeError: Resource exhausted: From /job:worker/replica:0/task:0:
 Attempting to reserve 3.00G at the bottom of memory. That was not possible. There are 1.50G free, 0B reserved, and \
 1.50G reservable.;
@@ -72,6 +76,26 @@ def test_what_the_runtime_lists_behind_a_request_is_of_one_error() -> None:
     triage = triage_of_report(report, "log")
     assert triage.is_request and triage.over_bytes == report.exceeded_bytes
     assert triage.notes == ("HBM has 8.00 GiB: 6.00 GiB are live, of which outputs take 5.00 GiB.",)
+
+
+@pytest.mark.parametrize(
+    ("content", "count"),
+    [
+        (HBM.text() * 300, 300),
+        ("".join(f"(w pid=1) {line}\n(w pid=2) {line} [repeated 3x across cluster]\n" for line in LINES), 4),
+        ("RESOURCE_EXHAUSTED: E1000: CompileTimeHbmOom:\n" + "\n" * 9 + HBM.text(), 1),
+    ],
+)
+def test_counts_what_was_printed(content: str, count: int) -> None:
+    (report,) = read(content.encode()).reports
+    assert replace(bare(report), code=None) == replace(HBM.report(), count=count)
+
+
+@given(st.sampled_from([*BEGINNINGS, *OF_OTHERS]).flatmap(st.from_regex))
+def test_whatever_is_looked_for_is_looked_at(line: str) -> None:
+    """A log is searched for some texts before anything else: they are in all that a form matches."""
+    content = line.encode("utf-8", "surrogateescape")
+    assert any(needle in content for needle in NEEDLES) and BEGINNING.search(content) and INTERESTING.search(content)
 
 
 @pytest.mark.parametrize("style", ["newest first", "newest first, a record a line"])
@@ -334,13 +358,6 @@ def test_hosts_that_take_turns_at_random(prefixes: str, seed: int) -> None:
 def test_one_text_of_which_every_other_line_has_another_number_in_front(prefixes: str) -> None:
     (report,) = read(prefixed(lambda n: prefixes.format(n % 2))(HBM.text())).reports
     assert bare(report) == HBM.report()
-
-
-def test_records_without_line_ends() -> None:
-    lines = ["step 1", "step 2", *HBM.lines()]
-    content = "".join(json.dumps({"log": line, "stream": "stderr"}) + "\n" for line in lines)
-    (report,) = read(content.encode()).reports
-    assert bare(report, at_line=True) == replace(HBM.report(), at_line=3)
 
 
 def test_a_message_that_is_not_called_so() -> None:
