@@ -173,7 +173,7 @@ class Track:
         return first
 
     def lane_of(self, index: int) -> int:
-        return int(np.searchsorted(self.lanes, index, side="right")) - 1
+        return bisect_right(self.lanes, index) - 1
 
     def label(self, index: int) -> str:
         return self.names.name(int(self.key[index]))

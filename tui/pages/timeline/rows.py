@@ -78,9 +78,8 @@ class Folding:
         """The tracks beside a device's steps, modules and ops whose mean event is less than half a cell wide."""
         if self.wanted or not _is_device(section) or {of.kind for of in section.tracks}.isdisjoint(_STANDS_FOR):
             return []
-        others = (item for item, track in enumerate(section.tracks) if track.kind not in _STANDS_FOR)
-        short = (item for item in others if section.tracks[item].mean_ps * 2 < self.cell_ps)
-        return [item for item in short if (number, item) not in self.kept]
+        tracks = ((item, of) for item, of in enumerate(section.tracks) if (number, item) not in self.kept)
+        return [item for item, of in tracks if of.kind not in _STANDS_FOR and of.mean_ps * 2 < self.cell_ps]
 
     def turned_over(self, timeline: Timeline, sections: frozenset[int]) -> Folding:
         """Closed sections open; open ones show what they leave out, or close where they leave out nothing."""

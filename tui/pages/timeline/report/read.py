@@ -136,12 +136,13 @@ def found_events(timeline: Timeline, matches: Matches, most: int) -> list[timeli
     decimals = timeline_part.time_decimals(timeline.first_ps, timeline.last_ps)
     found = [events_of(each, number) for number, each in enumerate(matches.tracks)]
     of_track, index, start, end = (np.concatenate(column) for column in zip(*found, strict=True))
-    kept = np.sort(np.argsort(start - end, kind="stable")[:most])
-    rows = []
-    for at in kept[np.argsort(start[kept], kind="stable")].tolist():
-        each, number = matches.tracks[int(of_track[at])], int(index[at])
-        of = timeline.sections[each.place[0]], each.track, number, each.track.lane_of(number)
-        rows.append(timeline_part.EventRow(*of, int(start[at]), int(end[at]), decimals, None, {}, each.place))
+    order = np.sort(np.argsort(start - end, kind="stable")[:most])
+    order = order[np.argsort(start[order], kind="stable")]
+    columns, rows = [column[order].tolist() for column in (of_track, index, start, end)], []
+    for number, event, begin, last in zip(*columns, strict=True):
+        each = matches.tracks[number]
+        of = timeline.sections[each.place[0]], each.track, event, each.track.lane_of(event)
+        rows.append(timeline_part.EventRow(*of, begin, last, decimals, None, {}, each.place))
     return rows
 
 
