@@ -31,6 +31,7 @@ class TimePart:
     Attributes:
         words: what it is, ``step 104``.
         spans: where it begins and ends on the host's clock, in order, for all that is no core; ends are outside.
+        cuts_events: whether it is an interval, which may begin and end within events.
         cores: the same of each core that has times of its own, by its number; what other cores did is left out. Empty
             where all cores have those of the host.
     """
@@ -38,6 +39,7 @@ class TimePart:
     words: str
     spans: tuple[tuple[int, int], ...]
     cores: tuple[tuple[int, tuple[tuple[int, int], ...]], ...] = ()
+    cuts_events: bool = False
 
     def of_core(self, number: int) -> tuple[tuple[int, int], ...]:
         """Where it begins and ends for a core; nothing for one that is left out."""
@@ -81,6 +83,8 @@ class HostFile:
         whose = "host threads and compiled modules are those of the whole host"
         of_core = f"only {core_label(self.host, self.core)} {'are' if ',' in self.core else 'is'} shown; {whose}"
         of_part = "" if self.part is None else f"only the events that start in {self.part.words} are counted"
+        if self.part is not None and self.part.cuts_events:
+            of_part += ", as a whole: report timeline --from --to --track 'XLA Ops' cuts them at its ends"
         return tuple(filter(None, (of_core if self.core else "", of_part)))
 
 

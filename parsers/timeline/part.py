@@ -167,7 +167,8 @@ def _no_such_track(timeline: Timeline, wanted: str) -> ProfileError:
 def without_host(timeline: Timeline) -> tuple[str, ...]:
     """What to say of a timeline that has none of the host's threads; nothing of another."""
     has_host = any(section.kind == "host" for section in timeline.sections)
-    return () if has_host else ("no thread of the host was traced",)
+    lost = ", or they were lost with the rest of the file" if timeline.lost else ""
+    return () if has_host else (f"no thread of the host was traced{lost}",)
 
 
 # --- tracks, rates, counters

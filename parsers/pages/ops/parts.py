@@ -86,4 +86,6 @@ def between(session: PageSession, host: str | None, start_ps: int | None, end_ps
     bounds = (("from", start_ps), ("up to", end_ps))
     words = " ".join(["the time", *(f"{which} {at / 1e9:.12g} ms" for which, at in bounds if at is not None)])
     span = _BEGIN if start_ps is None else start_ps, _END if end_ps is None else end_ps
-    return replace(session.run, hosts=tuple(replace(file, part=TimePart(words, (span,))) for file in files))
+    return replace(
+        session.run, hosts=tuple(replace(file, part=TimePart(words, (span,), cuts_events=True)) for file in files)
+    )

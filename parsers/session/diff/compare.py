@@ -351,7 +351,8 @@ def _diff(sides: tuple[_Side, _Side], basis: Basis, host: str | None, detect: fl
         phases=(),
         settings=settings,
         figures=figures,
-        traffic=model.plain_change(*map(_traffic, runs, own)),
+        traffic=model.plain_change(*map(partial(_work, "hbm"), runs, own)),
+        work=model.plain_change(*map(partial(_work, "flops"), runs, own)),
         modules=modules or (),
         unknown=unknown,
         warnings=(
@@ -461,11 +462,15 @@ def _compiling(run: _Run) -> Bools | None:
     return compiling > _COMPILES * run.step_ps
 
 
-def _traffic(run: _Run, own: BatchedTimes) -> float | None:
-    """Bytes to and from HBM in a unit on the mean core, as often as each op runs there; None where none are counted."""
+def _work(kind: str, run: _Run, own: BatchedTimes) -> float | None:
+    """FLOPs, or bytes of HBM, in a unit on the mean core, as often as each op runs there; None where none are counted.
+
+    Args:
+        kind: one of `WORK`.
+    """
     of_row, table = listed_ops(run.ops)[1], run.ops.table
-    moved = summed_rows(work_of(table)[:, [WORK.index("hbm")]], of_row, len(own.ops))[:, 0]
-    each = moved / np.maximum(sum_by_key(of_row, table.occurrences, len(own.ops)), 1)
+    done = summed_rows(work_of(table)[:, [WORK.index(kind)]], of_row, len(own.ops))[:, 0]
+    each = done / np.maximum(sum_by_key(of_row, table.occurrences, len(own.ops)), 1)
     return float(np.nansum(each * own.count)) if np.isfinite(each).any() else None
 
 

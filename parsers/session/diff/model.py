@@ -388,6 +388,7 @@ class Diff:
         settings: the versions and flags that the profiles record, by kind and name.
         figures: of the overview.
         traffic: bytes that ops move to and from HBM in a step, or another unit of `basis`, on the mean core.
+        work: FLOPs of ops, the same way.
         modules: those that took the most time.
         unknown: dotted JSON key to the reason why something is `None`.
         warnings: what makes the runs hard to compare; what is wrong with a profile is with its side.
@@ -410,6 +411,7 @@ class Diff:
     settings: tuple[SettingChange, ...]
     figures: tuple[KeyMetric, ...]
     traffic: Change
+    work: Change
     modules: tuple[ModuleMemory, ...]
     unknown: Mapping[str, str]
     warnings: tuple[str, ...]

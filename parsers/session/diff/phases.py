@@ -173,6 +173,7 @@ def _ops(
         phases=(),
         figures=(),
         traffic=UNKNOWN_CHANGE,
+        work=UNKNOWN_CHANGE,
         modules=(),
         unknown={},
         warnings=(),

@@ -100,6 +100,9 @@ _MEANT: Mapping[str, tuple[str, ...]] = {
 """Tables by the names that they have in other programs' SQL, and on pages."""
 
 _TOP = pattern(r"(?i)\btop\s*\(?([0-9]{1,9})\)?")
+_LACKS = pattern(r"(?i)\b(?:qualify|rollup|cube)\b")
+_WHOLE = "UNION ALL with a SELECT that has no GROUP BY"
+_INSTEAD = {"qualify": "SELECT * FROM (SELECT …, row_number() OVER … AS place FROM …) WHERE place = 1"}
 _NO_TABLE = pattern(r"no such table: (\S+)")
 _NO_COLUMN = pattern(r"no such column: (?:\w+\.)?(\S+)")
 
@@ -407,6 +410,8 @@ def _refused(why: str, sql: str, limits: Limits) -> ProfileError:
         hint = f"LIMIT {first[1]} at the end in the place of {first[0]}"
     elif sql.startswith("@"):
         hint = f'"$(cat {printable(sql[1:])})" gives what is in the file'
+    elif (word := _LACKS.search(sql)) is not None:
+        hint = _INSTEAD.get(word[0].casefold(), _WHOLE)
     elif "no such function" in why:
         hint = f"those of SQLite, and {', '.join(name for name, _ in (*_AGGREGATES, *_CHOSEN, *_FUNCTIONS))}"
     return ProfileError("sql", sentence, hint, EXIT_USAGE)

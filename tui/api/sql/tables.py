@@ -13,6 +13,7 @@ from tpuprof.parsers.pages.hosts.hosts import HOSTS
 from tpuprof.parsers.pages.hosts.model import SharedSteps
 from tpuprof.parsers.pages.memory.key import MEMORY_PROFILE
 from tpuprof.parsers.pages.ops.key import OPS
+from tpuprof.parsers.pages.overview.model import OVERVIEW
 from tpuprof.parsers.steps.step_account import Account, AccountRow
 from tpuprof.tui.api.profile import Profile
 from tpuprof.tui.pages import PageName, page_named
@@ -30,6 +31,10 @@ MOST_EVENTS = 2_000_000
 """Events that a query reads; of a profile with more it reads none, for figures of a part would be wrong."""
 MOST_WITH_ARGUMENTS = 200_000
 """The same of a query that reads their arguments, some 30 µs an event."""
+
+_STEP_NAME = "step"
+_FOR_STEPS = (_STEP_NAME, "core", "start_ps")
+"""What tells the steps of events."""
 
 _FEWER_EVENTS = "--from MS --to MS, or --track 'XLA Ops'; report timeline --format parquet -o FILE is for other engines"
 
@@ -108,13 +113,36 @@ def _of_events(table: SqlTable, profile: Profile, names: Sequence[str], asked: E
     keys = table.keys(names)
     interval: dict[str, Any] = {"from_ps": asked.from_ps or 0, "to_ps": asked.to_ps, "track": asked.track or None}
     most = MOST_EVENTS if keys.keys().isdisjoint(table.objects) else MOST_WITH_ARGUMENTS
-    events = profile.table("timeline", "events", columns=tuple(keys.values()), limit=most, **interval)
+    wanted = {*keys.values(), *(_FOR_STEPS if _STEP_NAME in keys else ())}
+    events = profile.table("timeline", "events", columns=tuple(wanted), limit=most, **interval)
     if events.left_out:
         whole = len(events) + events.left_out
         sentence = f"These are {whole:,} events, more than the {most:,} that such a query reads."
         raise ProfileError("too_many", sentence, _FEWER_EVENTS, EXIT_USAGE)
     of_ops = profile.page(OPS).warnings  # what the profiler lost is known once ops are read
-    return {name: events.values(key) for name, key in keys.items()}, (*events.warnings, *of_ops)
+    made: Columns = {name: events.values(key) for name, key in keys.items()}
+    if _STEP_NAME in keys:
+        made[_STEP_NAME] = _step_names(profile, *map(events.values, _FOR_STEPS))
+    return made, (*events.warnings, *of_ops)
+
+
+def _step_names(
+    profile: Profile, marked: Sequence[str | None], cores: Sequence[str | None], start_ps: Sequence[int]
+) -> Sequence[str | None]:
+    """The steps of events: those that their cores mark, and the overview's on cores that mark none."""
+    marking = {core for core, name in zip(cores, marked, strict=True) if name is not None}
+    others = [place for place, core in enumerate(cores) if core is not None and core not in marking]
+    if not others:
+        return marked
+    steps = profile.page(OVERVIEW).steps
+    begin, end = (np.array([step.start_ps + step.duration_ps * ends for step in steps], np.int64) for ends in (0, 1))
+    start = np.array(start_ps, np.int64)[others]
+    at = np.searchsorted(begin, start, side="right") - 1
+    inside = (at >= 0) & (start < end[at]) if len(steps) else np.zeros(len(others), np.bool_)
+    names = [*marked]
+    for place, step in zip(np.array(others)[inside].tolist(), at[inside].tolist(), strict=True):
+        names[place] = steps[step].name
+    return names
 
 
 def _of_steps(table: SqlTable, profile: Profile, names: Sequence[str], _: EventsAsked) -> SqlRows:

@@ -238,7 +238,7 @@ def _content(facts: RunFacts, hosts: int) -> list[DoctorLine]:
 
 def lacking(facts: RunFacts) -> list[str]:
     """What a profile does not hold, what that costs, and how to have it the next time."""
-    lines = []
+    lines, or_lost = [], ", or it was lost with the rest of the file" if facts.problems else ""
     if facts.core_count == 0:
         asked = "did the program run on a device during the capture?"
         lines.append(f"device events: ops, steps and utilization are unknown; {asked}")
@@ -247,9 +247,9 @@ def lacking(facts: RunFacts) -> list[str]:
     elif facts.step_source in ("cycle", "modules"):
         lines.append(f"step markers: step time is inferred; {_MARKING}")
     if facts.has_hlo is False:
-        lines.append("compiled HLO: no memory page, and no sources of ops; --xla_dump_to saves the modules")
+        lines.append("compiled HLO: no memory page, and no sources of ops; --xla_dump_to saves the modules" + or_lost)
     if facts.host_tracing == "off":
-        lines.append("host events: what a step waits for on the host is unknown; host_tracer_level was 0")
+        lines.append("host events: what a step waits for on the host is unknown; host_tracer_level was 0" + or_lost)
     if facts.duration_ps is None:
-        lines.append("start and stop of the capture: older profilers record none")
+        lines.append("start and stop of the capture: older profilers record none" + or_lost)
     return lines

@@ -63,8 +63,8 @@ def entries(diff: Diff, view: ViewName, apart: bool = False) -> tuple[ChangeRow,
         return _memory(diff)
     if view == "figures":
         figures = (ChangeRow(item.label, item.change, "percent", note=_why(diff, item.key)) for item in diff.figures)
-        is_known = {diff.traffic.before, diff.traffic.after} != {None}
-        return (*figures, *[ChangeRow("HBM traffic", diff.traffic, "bytes")] * is_known)
+        work = (ChangeRow("FLOPs", diff.work, "flops"), ChangeRow("HBM traffic", diff.traffic, "bytes"))
+        return (*figures, *(row for row in work if {row.change.before, row.change.after} != {None}))
     if view == "phases":
         return tuple(ChangeRow(phase.name, phase.time, note=phase_words(phase), phase=phase) for phase in diff.phases)
     if view == "setup":

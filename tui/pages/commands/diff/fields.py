@@ -62,11 +62,13 @@ def _rounded(values: Sequence[Any] | NDArray[Any]) -> list[Value]:
 _UNITS: dict[QuantityKind, tuple[str, Unit]] = {
     "time": ("ms", TIME_MS),
     "bytes": ("bytes", Unit("bytes", _rounded, NUMBER.words)),
+    "flops": ("flops", Unit("flops", _rounded, NUMBER.words)),
     "percent": ("percent", Unit("percent", divided(1), NUMBER.words)),
 }
 _WHY: dict[QuantityKind, tuple[str, str, str, str]] = {
     "time": (ONE_SIDED, ONE_SIDED, _NO_FRACTION, "the spread from step to step is unknown"),
     "bytes": (ONE_SIDED, ONE_SIDED, ONE_SIDED, ONE_SIDED),
+    "flops": (ONE_SIDED, ONE_SIDED, _NO_FRACTION, ONE_SIDED),
     "percent": (NO_REASON, "one of the two is unknown", _NO_FRACTION, "the figure is of the whole capture"),
 }
 """Why a figure of one run, the change, its fraction and the noise may be unknown."""
@@ -235,6 +237,8 @@ def _interval(diff: Diff, sign: int) -> float | None:
 
 _ALONE = "the side has one launch"
 _TRAFFIC = "bytes that ops move to and from HBM by the compiler's count, on the mean core"
+_WORK = "FLOPs of ops by the compiler's count, on the mean core"
+_NO_WORK = "the profile has no FLOPs of ops"
 _NO_TRAFFIC = "the profile has no bytes of ops"
 _OF_LAUNCHES = nested(
     (
@@ -287,6 +291,10 @@ METRICS: tuple[Metric[Diff], ...] = (
     *(
         replace(figure, meaning=f"{_TRAFFIC}: {figure.meaning}", null=figure.null and _NO_TRAFFIC)
         for figure in of_change("traffic", "bytes", "traffic.")
+    ),
+    *(
+        replace(figure, meaning=f"{_WORK}: {figure.meaning}", null=figure.null and _NO_WORK)
+        for figure in of_change("work", "flops", "work.")
     ),
 )
 
@@ -483,7 +491,7 @@ _SETTINGS_OF_ROWS: tuple[Metric[Any], ...] = (
     Metric("after", VERBATIM, lambda row: row.texts[1], "the setting in B", ONE_SIDED),
 )
 WRITTEN_ROWS: dict[QuantityKind, Table[Any]] = {
-    **{kind: object_table("rows", (*_OF_ROWS, *of_change("change", kind))) for kind in ("time", "bytes", "percent")},
+    **{kind: object_table("rows", (*_OF_ROWS, *of_change("change", kind))) for kind in _UNITS},
     "text": object_table("rows", (*_OF_ROWS, *_SETTINGS_OF_ROWS)),
 }
 """The rows of a view as a file has them that is written from the screen, by what their figures count."""

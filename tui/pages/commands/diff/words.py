@@ -7,10 +7,10 @@ from typing import Literal, NamedTuple
 
 from tpuprof.parsers.base.words import significant
 from tpuprof.parsers.session.diff.model import Change, Diff, Mark
-from tpuprof.tui.draw.format import UNKNOWN, binary_size, duration
+from tpuprof.tui.draw.format import UNKNOWN, binary_size, duration, flop_rate
 from tpuprof.tui.draw.spans import StyleKey
 
-QuantityKind = Literal["time", "bytes", "percent", "text"]
+QuantityKind = Literal["time", "bytes", "flops", "percent", "text"]
 """What a figure counts: picoseconds, bytes, or percent of something; or that there are texts instead."""
 
 _LEAST = 0.5
@@ -48,6 +48,8 @@ def figure(value: float | None, kind: QuantityKind, ascii_only: bool) -> str:
         return UNKNOWN
     if kind == "bytes":
         return binary_size(round(value))
+    if kind == "flops":
+        return flop_rate(value / 1e9)
     return f"{value:.1f}%" if kind == "percent" else duration(value, ascii_only)
 
 

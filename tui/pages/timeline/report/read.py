@@ -233,7 +233,9 @@ def _of_rows(key: str, unit: Unit, read: Any) -> Field[TimelineContent]:  # noqa
 
 
 _ARGUMENTS = "args"
-_STEP = "the step in which it begins, by the marks on its core's track of steps"
+_STEP = (
+    "the step in which it begins, by the marks on its core's track of steps; SQL takes the overview's where it has none"
+)
 _END = "when it ended, on the trace's clock"
 _UNIX = "when it began by its host's clock, in nanoseconds since 1970"
 _FIELDS: tuple[Field[TimelineContent], ...] = (
