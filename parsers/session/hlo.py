@@ -21,7 +21,7 @@ from tpuprof.parsers.memory.modules.target import device_of
 from tpuprof.parsers.pages.graph.programs import GRAPHS, Programs
 from tpuprof.parsers.pages.memory.compiled import CompiledModules, ModuleSource
 from tpuprof.parsers.pages.memory.key import MEMORY, MEMORY_PROFILE, MODULE_RUNS
-from tpuprof.parsers.pages.program.programs import is_program_text
+from tpuprof.parsers.pages.program.programs import is_program_text, program_files
 from tpuprof.parsers.pages.shared.key import Page, PageKey
 from tpuprof.parsers.session.pages import ONLY_HLO
 
@@ -118,14 +118,14 @@ def no_page_of_modules(path: str, page: str) -> ProfileError:
     return ProfileError("only_hlo", sentence, f"tpuprof-tui report memory {printable(path)}", EXIT_NOT_FOUND)
 
 
-def open_hlo(path: str) -> Logdir:
-    """Opens an HLO file, or a folder of them, as one run without hosts.
+def open_hlo(path: str, as_text: bool = False) -> Logdir:
+    """Opens an HLO file, or a folder of them, as one run without hosts; with `as_text` all that `holds_programs` knows.
 
     Raises:
         ProfileError: there is no HLO module; exit code 3.
     """
     where = os.path.abspath(_inside(path))
-    files = find_hlo_files(where)
+    files = program_files(where) if as_text else find_hlo_files(where)
     if not files:
         hint = "a file *.hlo_proto.pb, or a folder written with --xla_dump_to=FOLDER --xla_dump_hlo_as_proto"
         raise ProfileError("not_found", f"There is no HLO module in {printable(path)}.", hint, EXIT_NOT_FOUND)

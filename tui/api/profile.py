@@ -67,7 +67,9 @@ class Kind:
 
 PROFILE = Kind("a profile", PAGE_NAMES)
 MODULES = Kind(
-    "a dump of compiled modules", ("memory", "graph"), 'memory(), fit(), table("memory", "buffers") or table("graph")'
+    "a dump of compiled modules",
+    ("memory", "graph", "program"),
+    'memory(), fit(), table("memory", "buffers") or table("graph")',
 )
 ARRAYS = Kind("a device memory profile", ("live-arrays",), 'table("live-arrays")')
 LOG = Kind("a log", (), "oom() looks for out-of-memory errors")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _OfRuns = Literal["runs", "trend", "hosts", "cores"]
 _OfSteps = Literal["overview", "findings", "ledger", "model", "input", "inference", "timeline"]
 _OfOps = Literal["ops", "op", "op-profile", "sources", "framework-ops", "collectives", "sparse-core", "kernels"]
-_OfMachines = Literal["roofline", "counters", "graph", "memory", "memory-profile", "live-arrays"]
+_OfMachines = Literal["roofline", "counters", "graph", "program", "memory", "memory-profile", "live-arrays"]
 PageName = Literal[_OfRuns, _OfSteps, _OfOps, _OfMachines]
 """The names of all pages, for editors and type checkers."""
 
@@ -43,6 +43,7 @@ class Page:
         formats: besides those of every page.
         is_of_memory: its path may lead to compiled modules.
         takes_hlo: it can be made of compiled modules alone, without a profile.
+        takes_texts: these may be texts of programs, as ``as_text()`` prints them.
         is_of_arrays: it is made of a device memory profile.
         without_host: why ``--host`` does not go with it; empty where it does.
         groups: what ``--by`` takes of those that make other rows its table, which alone is printed then.
@@ -56,6 +57,7 @@ class Page:
     formats: tuple[str, ...] = ()
     is_of_memory: bool = False
     takes_hlo: bool = False
+    takes_texts: bool = False
     is_of_arrays: bool = False
     without_host: str = ""
     groups: tuple[str, ...] = ()
@@ -110,6 +112,7 @@ _IN_TIME = {**_STEP, "from_ps": "--from", "to_ps": "--to"}
 _OF_TIMELINE = {**_IN_TIME, "track": "--track"}
 _OF_MEMORY = {"module": "--module", "space": "--space", "device": "--device", "fit": "--fit", **_BY}
 _OF_GRAPH = {"op": "--op", "module": "--module", "around": "--around"}
+_OF_PROGRAM = {"module": "--module", "device": "--device"}
 _REQUIRE = {"require": "--require"}
 _OF_MODEL = {**_REQUIRE, "model_flops": "--model-flops", "tokens": "--tokens", **_BY}
 _OF_KERNELS = {**_IN_TIME, "op": "--op", **_BY, "dump": "--dump"}
@@ -149,6 +152,7 @@ PAGES: tuple[Page, ...] = (
     Page("roofline", "ops.report.roofline", _IN_TIME, is_of_events=True),
     Page("counters", "counters.report", {**_IN_TIME, **_BY}, groups=("unit", "counter"), is_of_events=True),
     Page("graph", "graph.report", _OF_GRAPH, ("hlo", "proto"), is_of_memory=True, takes_hlo=True),
+    Page("program", "graph.program", _OF_PROGRAM, is_of_memory=True, takes_hlo=True, takes_texts=True),
     Page("memory", "memory.report.module", _OF_MEMORY, is_of_memory=True, takes_hlo=True, groups=_BUFFERS),
     Page("memory-profile", "memory.report.profile", {}, is_of_memory=True),
     Page(

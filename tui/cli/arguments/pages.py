@@ -36,6 +36,7 @@ _PAGES: Mapping[str, tuple[str, str]] = {
     ),
     "counters": ("units and hardware events: how much of the machine is used", "demo --by unit --json"),
     "graph": ("who feeds an op, and who waits for it; HLO text", "demo fusion.397 --around 2 --json"),
+    "program": ("a compiled program: how long it takes at least, and as told, before it runs", "~/xla_dump --json"),
     "memory": ("buffers of a compiled program at its peak of memory", "demo --by source --format csv"),
     "memory-profile": ("allocators: memory over time, and what held it", "demo --columns label,peak_bytes,free_bytes"),
     "live-arrays": ("a device memory profile (.prof): who holds the memory", "memory.prof --by function --limit 10"),

@@ -195,6 +195,8 @@ def _opened(path: str, page: Page) -> tuple[Logdir, list[str] | None]:
     if page.is_of_memory:
         from tpuprof.parsers.session import hlo  # noqa: PLC0415 - numpy and protobuf
 
+        if page.takes_texts and hlo.holds_programs(path):
+            return hlo.open_hlo(path, as_text=True), hlo.files_read(path)
         if hlo.leads_to_hlo(path):
             if not page.takes_hlo:
                 raise hlo.without_allocators()

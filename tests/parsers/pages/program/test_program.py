@@ -13,6 +13,7 @@ import pytest
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.parse import read_module_text
 from tpuprof.parsers.pages.program.ops import NO_TRIPS, SLIDING, ProgramOp, program_ops
+from tpuprof.tui.cli.main import main
 
 V6E = "TPU v6e"
 LAYOUT = "{1,0:T(8,128)(2,1)}"
@@ -107,3 +108,29 @@ def test_programs_that_others_measured(shared: Path) -> None:
     assert (products, tiled) == (80, 80)
     assert (len(errors), sum(error <= 0.1 for error in errors)) == (37, 34)
     assert median(errors) < 0.03
+
+
+def test_the_report_says_what_is_least_and_what_is_told_and_why_something_is_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A text that is packed, the same twice, one for a CPU, and one that is cut."""
+    product = f"  ROOT %c = bf16[1024,1024]{LAYOUT} convolution(%a, %b), dim_labels=bf_io->bf"
+    given = f"  %a = bf16[1024,1024]{LAYOUT} parameter(0)\n  %b = bf16[1024,1024]{LAYOUT} parameter(1)\n"
+    text = program(f"{given}{product}, backend_config={window((4, 2, 4), (64, 2), (32, 2), (64, 2))}")
+    cut, other = text[:-4], text.replace(":T(8,128)(2,1)", "")
+    paths = [tmp_path / f"module_000{number}.jit_f.cl_1.after_optimizations.txt" for number in range(4)]
+    for path, held in zip(paths, (text, text, cut, other), strict=True):
+        path.write_text(held)
+    found = {}
+    packed = tmp_path / "a.hlo.gz"
+    packed.write_bytes(gzip.compress(text.encode()))
+    for name, path in zip("acd", (packed, *paths[2:]), strict=True):
+        assert main(["report", "program", str(path), "--device", "v6e", "--json"]) == 0
+        found[name] = json.loads(capsys.readouterr().out)
+    assert found["a"]["bound_ms"] < found["a"]["told_ms"]["low"] < found["a"]["told_ms"]["high"]
+    assert [read["streams"] for read in found["a"]["ops"][0]["streamed_reads"]] == [4, 2]
+    assert found["c"]["bound_ms"] and (found["c"]["told_ms"], found["c"]["fingerprint"]) == (None, None)
+    assert "ends before" in found["c"]["unknown"]["told_ms"]
+    assert found["d"]["bound_ms"] is None and "another device" in found["d"]["problem"]
+    assert main(["report", "program", str(tmp_path), "--device", "v6e", "--json"]) == 0
+    assert [row["count"] for row in json.loads(capsys.readouterr().out)["modules"]] == [2, 1, 1]

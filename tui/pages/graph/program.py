@@ -1,0 +1,181 @@
+"""The report on compiled programs: what each takes at least, and as told by its tiles. Nothing in it is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError, behind_wall
+from tpuprof.parsers.base.record import replace
+from tpuprof.parsers.base.text import counted, examples, printable
+from tpuprof.parsers.memory.modules.target import device_of
+from tpuprof.parsers.pages.memory.key import MEMORY
+from tpuprof.parsers.pages.program.ops import Band, ProgramOp, ProgramRow, program_rows
+from tpuprof.parsers.pages.program.programs import CompiledProgram, program_files, programs_of_session, read_program
+from tpuprof.tui.draw.format import duration, share
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
+from tpuprof.tui.report.declared import Declared, Metrics, Section, declared
+from tpuprof.tui.report.fields import ColumnSpec, Metric, Table, attribute, listed, metric_rows, nested, object_table
+from tpuprof.tui.report.page import Head, ReportRequest
+from tpuprof.tui.report.units import BYTES, COUNT, COUNTS, TEXT, TIME_MS, TIME_PS, VERBATIM, Unit
+
+
+def _band_words(band: Band | None, ascii_only: bool) -> str:
+    """What is told, ``36 ms to 42 ms``."""
+    return "no claim" if band is None else f"{duration(band.low, ascii_only)} to {duration(band.high, ascii_only)}"
+
+
+def _told(unit: Unit) -> Unit:
+    ends = attribute("low", unit, "the least"), attribute("high", unit, "the most")
+    return replace(nested(ends), words=_band_words)
+
+
+_PRINTS = (
+    attribute("canonical", VERBATIM, "of all that the compiler decided; equal for the same program"),
+    attribute("structure", VERBATIM, "the same without the backend's configurations, as tiles are"),
+    attribute("of", VERBATIM, "text or proto, of which it was made; those of one form compare"),
+)
+_TILES: tuple[Metric[Any], ...] = (
+    attribute("iteration", COUNTS, "steps along each axis, the outermost first"),
+    Metric("left", COUNTS, lambda tiles: tiles.windows[0], "bounds of a window of the left operand, as written"),
+    Metric("right", COUNTS, lambda tiles: tiles.windows[1], "the same of the right one"),
+    Metric("result", COUNTS, lambda tiles: tiles.windows[2], "the same of the result"),
+    attribute("scoped_bytes", BYTES, "VMEM that the op uses for itself", null="the HLO does not say"),
+)
+_READS: Table[Sequence[Any]] = object_table(
+    "reads",
+    (
+        attribute("name", TEXT, "the operand"),
+        attribute("bytes", BYTES, "what is read of it, once"),
+        attribute("streams", COUNT, "how often it comes from HBM; 0 where it lies on the chip"),
+    ),
+)
+_LEAST = "what it takes at least: the larger of FLOPs at the peak and bytes at HBM's, op by op"
+_TOLD = "what walking the compiler's tiles tells; nobody measured it"
+_WHY, _NOT_TOLD = "problem says why", "reason says why"
+_REASON = attribute("reason", VERBATIM, "why nothing is claimed of its time; empty where something is", "why no claim")
+_FIGURES: tuple[Metric[ProgramRow], ...] = (
+    attribute("module", TEXT, "the compiled program", "module", name="name"),
+    attribute("origin", VERBATIM, "the file, or the module of a profile, that it comes from"),
+    attribute("count", COUNT, "how many programs in the same place are the same", "alike"),
+    attribute("chip", VERBATIM, "what it is for", "chip", null=_WHY),
+    attribute("bound_ms", TIME_MS, _LEAST, "at least", null=_WHY, name="total.bound_ps"),
+    attribute("told_ms", _told(TIME_MS), _TOLD, "told", null=_NOT_TOLD),
+    attribute("bound_by", TEXT, "compute or HBM, which takes most of it", "bound by", null=_WHY, name="total.bound_by"),
+    attribute("compute_ms", TIME_MS, "FLOPs at the peak", "compute", null=_WHY, name="total.compute_ps"),
+    attribute("hbm_ms", TIME_MS, "bytes at HBM's peak, each array once", "HBM", null=_WHY, name="total.hbm_ps"),
+    attribute("flops", COUNT, "of its matrix products", "FLOPs", null=_WHY, name="total.flops"),
+    attribute("hbm_bytes", BYTES, "moved through HBM at least", "HBM bytes", null=_WHY, name="total.hbm_bytes"),
+    attribute("fingerprint", nested(_PRINTS), "what it is known by", null="its text is cut"),
+    _REASON,
+    attribute("problem", VERBATIM, "why its figures are unknown; empty where they are not", "unknown"),
+)
+_MODULES: Table[Sequence[ProgramRow]] = object_table(
+    "modules", _FIGURES, markdown=("module", "count", "bound_ms", "told_ms")
+)
+_LOOKS: dict[str, ColumnSpec[Any]] = {
+    "name": ColumnSpec("op", 24, fixed=True, grows=True),
+    "bound_ps": ColumnSpec("at least", 10),
+    "told_ps": ColumnSpec("told", 22),
+    "trips": ColumnSpec("runs", 5),
+    "category": ColumnSpec("kind", 10),
+    "streamed_bytes": ColumnSpec("streamed", 10),
+    "source": ColumnSpec("source", 28),
+}
+_PLAIN: Table[Sequence[ProgramOp]] = object_table(
+    "ops",
+    (
+        attribute("name", TEXT, "the instruction", "op"),
+        attribute("opcode", TEXT, "what it does, in XLA's words"),
+        attribute("category", TEXT, "product, loop (a fusion without one), kernel, collective, or its opcode", "kind"),
+        attribute("trips", COUNT, "how often it runs", "runs", null=_NOT_TOLD),
+        attribute("bound_ps", TIME_PS, f"{_LEAST}; of one run", "at least"),
+        attribute("told_ps", _told(TIME_PS), f"{_TOLD}; of one run", "told", null=_NOT_TOLD, name="told_ps"),
+        _REASON,
+        attribute("flops", COUNT, "of its matrix products", "FLOPs"),
+        attribute("hbm_bytes", BYTES, "that it moves through HBM, each array once", "HBM bytes"),
+        attribute("streamed_bytes", BYTES, "the same, each array as often as the tiles stream it", "streamed"),
+        attribute("streamed_reads", listed(_READS), "its operands", name="reads"),
+        attribute("tiles", nested(_TILES), "how it is cut up", null="the HLO does not say"),
+        attribute("source", TEXT, "the line that it comes from", "source", null="the compiler does not say"),
+    ),
+    markdown=tuple(_LOOKS),
+)
+_FIELDS = tuple(replace(field, screen=_LOOKS.get(field.key)) for field in _PLAIN.fields)
+_OPS = replace(_PLAIN, fields=_FIELDS, screen=tuple(_LOOKS))
+
+
+class Programs(NamedTuple):
+    """The programs of a place, the dearest first, the one whose ops are shown, and what could not be read."""
+
+    rows: Sequence[ProgramRow]
+    chosen: ProgramRow
+    warnings: tuple[str, ...]
+
+
+def read(request: ReportRequest) -> Programs:
+    """Reads the compiled programs of a file, a folder or a profile.
+
+    Raises:
+        ProfileError: there is none that can be read, or none of that name.
+    """
+    device, wanted, failed = request.options.get("device"), request.options.get("module"), list[str]()
+    rows = program_rows((program, device or kind) for program, kind in _programs(request, failed))
+    if not rows:
+        sentence = failed[0] if failed else "There is no compiled program here."
+        raise ProfileError("no_hlo", sentence, "dump it with --xla_dump_to=FOLDER", EXIT_NOT_FOUND)
+    chosen = [row for row in rows if wanted is None or wanted in (row.name, row.origin)]
+    if not chosen:
+        hint = f"one of: {examples([row.name for row in rows], 10)}"
+        raise ProfileError("unknown_module", f"There is no module {printable(str(wanted))}.", hint, EXIT_NOT_FOUND)
+    return Programs(rows, chosen[0], tuple(failed))
+
+
+def _programs(request: ReportRequest, failed: list[str]) -> Iterator[tuple[CompiledProgram, str | None]]:
+    """The programs with the type of their chip; a sentence on each that can't be read."""
+    if not request.only_hlo:
+        session = request.session(request.run)
+        device = session.page(MEMORY, request.host).device_type
+        yield from ((program, device) for program in programs_of_session(session))
+        return
+    for file in program_files(request.run.path):
+        program = behind_wall(f"read {printable(file.name)}", partial(read_program, file), failed)
+        if program is not None:
+            yield program, device_of(file.path)
+
+
+def declare(page: Programs, request: ReportRequest) -> Declared:
+    """The chosen program, all programs, and the chosen one's ops."""
+    row, most = page.chosen, request.most_rows
+    ops = Section(_OPS, row.ops, f"Ops of {row.name}", most)
+    return Declared(
+        Head(f"Program {row.name}", request.run, (), page.warnings, covers=row.chip or row.origin),
+        statement=_statement(row),
+        metrics=lambda: metric_rows(_FIGURES, row),
+        parts=(Metrics(_FIGURES, row), Section(_MODULES, page.rows, "Modules", most), ops),
+        csv=ops,
+        text=lambda pen: _text(page, ops, pen),
+        reasons=dict.fromkeys(("chip", "bound_ms"), row.problem) | {"told_ms": row.reason or row.problem},
+    )
+
+
+def _statement(row: ProgramRow) -> str:
+    """A program in a sentence: what is told, what it takes at least, and why nothing is claimed."""
+    total = row.total
+    if total is None:
+        return f"How long it takes is unknown: {row.problem}."
+    told = "" if row.told is None else f"told {_band_words(row.told, False)}; "
+    least = f"at least {duration(total.bound_ps)} (compute {duration(total.compute_ps)}, HBM {duration(total.hbm_ps)})"
+    most = f"; at most {share(total.compute_ps / total.bound_ps)} of the peak FLOP/s" if total.bound_by == "HBM" else ""
+    return f"{told}{least}{most}" + (f"; no claim of how long it takes: {row.reason}" if row.reason else "")
+
+
+def _text(page: Programs, ops: Section[Sequence[ProgramOp]], pen: Pen) -> list[Line]:
+    others = f"of {counted(len(page.rows), 'program')}; --module picks another"
+    said = [_statement(page.chosen), *([others] if len(page.rows) > 1 else [])]
+    return [*pen.wrap_all(said, "text", [(" ", "text")]), *ops.lines(pen, ""), *pen.notes(page.warnings, ())]
+
+
+REPORT = declared("program", read, declare, (_MODULES, _OPS), _FIGURES, csv_table=_OPS)
