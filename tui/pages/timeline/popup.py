@@ -131,9 +131,9 @@ def found_list(view: TimelineView, chosen: Callable[[EventId], object]) -> Event
     read = import_module(_READ)
     rows = read.found_events(view.timeline, matches, _MOST_ROWS)
     events: list[EventId] = [(*row.place, row.number) for row in rows]
-    said = f"{counted(matches.total, 'event')} of {counted(matches.names, 'name')}"
-    said += f"; the {len(rows):,} longest are listed" if len(rows) < matches.total else ""
-    group = Group("", read.fields.FOUND, rows, said, events.__getitem__)
+    longest = f"the {len(rows):,} longest are listed" if len(rows) < matches.total else ""
+    of = f"{counted(matches.total, 'event')} of {counted(matches.names, 'name')}"
+    group = Group("", read.fields.FOUND, rows, "; ".join(filter(None, (of, longest, view.so_far))), events.__getitem__)
     found = EventList(_ABOUT_FOUND, view.timeline, [group], chosen)
     found.point(events.index(view.event) if view.event in events else 0)
     return found
