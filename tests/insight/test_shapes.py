@@ -16,11 +16,9 @@ import pytest
 from tests.insight.cases.all import CASES as ALL
 from tests.insight.cases.all import HALF_OF, SHAPES, SHOWN, SPLIT
 from tests.insight.cases.case import HALVES, LATER, Case
-from tests.insight.cases.models.shapes import block
 from tests.insight.cases.reader import VOCABULARY
 from tests.insight.cases.shape import Plant
 from tests.insight.simulator.code import V4, V5E, V5P, V6E, V7X
-from tests.insight.simulator.parts import Activations
 from tests.insight.simulator.play import MS, Chips, Chore, Launch, Loop, Played
 from tests.insight.simulator.scene import Scene, compiled, play
 from tests.insight.simulator.stack import Beside, Gemms, Stack
@@ -135,13 +133,6 @@ def test_a_pause_of_one_host_holds_up_all_cores_in_its_step_alone() -> None:
     assert sum(event.name == pause.name for event in played.events[0]) == 0
 
 
-def test_a_call_is_named_as_its_program_where_the_loop_gives_no_name() -> None:
-    other = Stack(512, 512, 1, block(512, 512, 1024, 2), name="jit_eval_step")
-    scene = replace(PLAIN, work=(*PLAIN.work, other), turns=((0,), (0, 1)), steps=4, loop=Loop(call=""))
-    calls = Counter(event.name for event in play(scene).events[0] if event.name.startswith("PjitFunction"))
-    assert calls == {"PjitFunction(step)": 4, "PjitFunction(eval_step)": 2}
-
-
 @pytest.mark.parametrize(
     ("plant", "text", "says"),
     [
@@ -157,15 +148,6 @@ def test_a_call_is_named_as_its_program_where_the_loop_gives_no_name() -> None:
 )
 def test_when_a_problem_comes_is_told_by_its_rhythm_or_its_first_step(plant: Plant, text: str, says: bool) -> None:
     assert bool(re.search(plant.when, text)) == says
-
-
-def test_what_is_done_well_differs_from_the_scene_by_the_part_alone() -> None:
-    plant = Plant("memory-bound", (), part=Activations(rows=4096), into="each")
-    bad, good = (plant.into_scene(PLAIN, bad) for bad in (True, False))
-    assert bad.work[0].each[:-1] == good.work[0].each[:-1] == PLAIN.work[0].each  # type: ignore[attr-defined]
-    assert replace(bad, work=()) == replace(good, work=()) == replace(PLAIN, work=())
-    removed = replace(plant, instead=())
-    assert removed.into_scene(PLAIN, bad=False) == PLAIN
 
 
 @pytest.mark.parametrize(
@@ -199,13 +181,6 @@ def test_a_loader_is_slow_until_its_last_slow_step_alone() -> None:
     played = play(Scene((stack,), V5E, cores=1, steps=16, loop=loop))
     steps = (played.step_ends - played.step_begins).max(axis=1)
     assert [int(step) for step in np.flatnonzero(steps > 10 * MS)] == [4, 5, 6, 7]
-
-
-def test_a_loop_launches_under_the_name_that_it_gives() -> None:
-    stack = Stack(512, 512, 1, (MULTIPLIES,), name="jit_step")
-    for launcher, name in (("PjitFunction({})", "PjitFunction(step)"), ("Client::Execute", "Client::Execute")):
-        (events,) = play(Scene((stack,), steps=3, loop=Loop(call="", launcher=launcher))).events
-        assert sum(event.name == name for event in events) == 3
 
 
 GIVEN: Mapping[str, object] = {

@@ -11,7 +11,7 @@ import pytest
 
 from tests.parity.oracle.fields import Agrees, Comparison, Difference, compare, same
 from tests.parity.oracle.golden import PROFILES, golden_answer
-from tests.parity.oracle.live_memory import SPACES, ask_memory
+from tests.parity.oracle.live import SPACES, ask_memory
 from tests.parity.oracle.memory_fields import MIB, Fields, our_fields, our_heap, their_fields
 from tests.parity.oracle.op_fields import NOT_HELD, modules_of
 from tests.support.made.heaps import Stay, curve, merged, plain_stays

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.parity.oracle.live_graph import ask_texts, instructions_of, neighbourhood_of
+from tests.parity.oracle.graph_text import instructions_of, neighbourhood_of
+from tests.parity.oracle.live import ask_texts
 from tests.support.build import session_at
 from tpuprof.parsers.formats.hlo.graph import HloGraph
 from tpuprof.parsers.formats.hlo.modules import HloModule

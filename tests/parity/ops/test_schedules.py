@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.parity.oracle.live_schedules import ask_schedules
+from tests.parity.oracle.live import ask_schedules
 from tests.parsers.formats.mosaic.compiled import archive
 from tpuprof.parsers.formats.llo.module import read_schedule
 from tpuprof.parsers.formats.llo.schedule import UNITS, Schedule

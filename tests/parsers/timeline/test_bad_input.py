@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import unicodedata
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from functools import cache
 
 import numpy as np
@@ -316,26 +315,6 @@ def _whole() -> bytes:
     return space.SerializeToString()
 
 
-@pytest.mark.parametrize("part", range(4))
-def test_a_profile_cut_anywhere_shows_what_is_left(part: int) -> None:
-    data = _whole()
-    whole, _ = load(data)
-    for cut in range(part, len(data), 40):
-        try:
-            found, trace = load(data[:cut])
-        except ProfileError:
-            assert cut < 20
-            continue
-        assert found.event_count <= whole.event_count
-        for section in found.sections:
-            for track in section.tracks:
-                sound(track)
-        check(TimelinePage(found).lines(Pen(90, ASCII), 24), 90, ASCII)
-        assert found.lost or found.event_count in (0, whole.event_count)
-        with closing(trace):
-            read_flows(trace, found)
-
-
 @pytest.mark.parametrize("seed", range(40))
 def test_a_broken_profile_is_drawn_or_refused(seed: int) -> None:
     rng = random.Random(seed)
@@ -344,7 +323,7 @@ def test_a_broken_profile_is_drawn_or_refused(seed: int) -> None:
         data[rng.randrange(len(data))] = rng.randrange(256)
     if rng.random() < 0.3:
         begin = rng.randrange(len(data))
-        del data[begin : begin + rng.randrange(200)]
+        del data[begin : begin + rng.choice((rng.randrange(200), len(data)))]  # or all that follows
     try:
         found, trace = load(bytes(data))
     except ProfileError:

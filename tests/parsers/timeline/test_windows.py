@@ -53,20 +53,6 @@ def test_a_lanes_cells_hold_what_lies_in_them(
             assert window.busy_ps[cell].tolist() == wanted.tolist()
 
 
-@given(nested_events(), st.integers(-5, 60), st.integers(1, 70), st.integers(1, 9))
-def test_flattened_cells_are_as_busy_as_the_track(events: list[LaneEvent], first: int, span: int, cells: int) -> None:
-    one = _track(events)
-    edges = cell_edges(first, first + span, cells)
-    window = track_window(one, edges)
-    spans = [(start, end) for _, start, end, _ in events]
-    for cell in range(cells):
-        a, b = int(edges[cell]), int(edges[cell + 1])
-        assert int(window.busy_ps[cell].sum()) == _union(spans, a, b)
-        assert (window.busy_ps[cell] >= 0).all()
-        inside = sum(start < b and (end > a or start == end >= a) for start, end in spans)
-        assert int(window.count[cell]) == inside
-
-
 @given(loose_events(), st.integers(1, 9))
 def test_overlapping_lanes_never_overfill_a_cell(events: list[LaneEvent], cells: int) -> None:
     edges = cell_edges(0, 60, cells)
@@ -158,11 +144,20 @@ def test_the_last_of_the_list_is_the_deepest(spans: list[tuple[int, int]]) -> No
         assert event == max(running, default=-1)
 
 
-@given(_any_events, st.integers(-5, 60), st.integers(1, 70), st.integers(1, 9))
-def test_cells_hold_the_class_of_the_deepest_event(events: list[LaneEvent], first: int, span: int, cells: int) -> None:
+@given(
+    st.tuples(_any_events, st.just(-1)) | st.tuples(nested_events(), st.just(windows.MANY_LANES)),
+    st.integers(-5, 60),
+    st.integers(1, 70),
+    st.integers(1, 9),
+)
+def test_cells_hold_the_class_of_the_deepest_event(
+    made: tuple[list[LaneEvent], int], first: int, span: int, cells: int
+) -> None:
+    """Where lanes are many; where they are few, of events that lie in each other."""
+    events, many = made
     one = track(events, of=_CLASSED)
     edges = cell_edges(first, first + span, cells)
-    with patch.object(windows, "MANY_LANES", -1):
+    with patch.object(windows, "MANY_LANES", many):
         window = track_window(one, edges)
     spans = list(zip(one.start_ps.tolist(), one.end_ps[:].tolist(), one.key.tolist(), strict=True))
     for cell in range(cells):

@@ -54,18 +54,13 @@ def test_requests_in_batches_last_to_their_batch_and_have_its_parts() -> None:
     assert page_of(batching_profile()).note.startswith("A session is a request: BatchingSessionRun, run in 2 batches.")
 
 
-def test_device_time_counts_before_transfers_and_once() -> None:
-    request = Request(
+def test_device_time_counts_before_transfers_and_once_and_requests_at_one_time_are_apart() -> None:
+    first = Request(
         (1000, 1100), runs=[(1010, 1050), (1040, 1060)], to_device=[(1000, 1020)], from_device=[(1055, 1070)]
     )
-    found = read_requests(serving_profile([request]))
-    assert (us(found.device_ps), us(found.to_device_ps), us(found.from_device_ps)) == ([50], [10], [10])
-
-
-def test_requests_at_the_same_time_are_kept_apart() -> None:
-    requests = [Request((1000, 1100), runs=[(1020, 1060)]), Request((1010, 1110), runs=[(1060, 1100)])]
-    found = read_requests(serving_profile(requests))
-    assert (us(found.total_ps), us(found.device_ps)) == ([100, 100], [40, 40])
+    found = read_requests(serving_profile([first, Request((1010, 1110), runs=[(1060, 1100)])]))
+    assert (us(found.total_ps), us(found.device_ps)) == ([100, 100], [50, 40])
+    assert (us(found.to_device_ps), us(found.from_device_ps)) == ([10, 0], [10, 0])
 
 
 def test_request_events_that_nothing_links_are_latencies_without_parts() -> None:
