@@ -75,8 +75,8 @@ class ProgramOp:
 
     Its `category` is ``product``, ``loop`` (a fusion without one), ``kernel``, ``collective``, or else its opcode.
     `trips`, `tiles` and `source` are None where the program does not state them. `hbm_bytes` counts each array once,
-    and the times of compute and HBM are those at the peaks, 0 where it runs beside others. `guess` is what its tiles
-    tell, no less than the bound; where nothing is claimed of it, `reason` says why.
+    and the times of compute and HBM are those at the peaks, 0 where it runs beside others, None where the chip is
+    unknown. `guess` is what its tiles tell, no less than the bound; where nothing is claimed of it, `reason` says why.
     """
 
     name: str
@@ -88,15 +88,15 @@ class ProgramOp:
     reads: tuple[Read, ...]
     written: int
     tiles: Tiles | None
-    compute_ps: int
-    hbm_ps: int
+    compute_ps: int | None
+    hbm_ps: int | None
     guess: Band
     reason: str
     source: str | None
 
     @property
-    def bound_ps(self) -> int:
-        return max(self.compute_ps, self.hbm_ps)
+    def bound_ps(self) -> int | None:
+        return None if self.compute_ps is None or self.hbm_ps is None else max(self.compute_ps, self.hbm_ps)
 
     @property
     def told_ps(self) -> Band | None:
@@ -238,17 +238,19 @@ def _operand(module: HloModule, number: int) -> int:
 
 
 class Total(NamedTuple):
-    """The figures of a program's ops together, named as theirs are."""
+    """The figures of a program's ops together, named as theirs are; without times where the chip is unknown."""
 
-    bound_ps: int
-    compute_ps: int
-    hbm_ps: int
     flops: int
     hbm_bytes: int
+    bound_ps: int | None = None
+    compute_ps: int | None = None
+    hbm_ps: int | None = None
 
     @property
-    def bound_by(self) -> str:
+    def bound_by(self) -> str | None:
         """What takes most of the bound."""
+        if self.compute_ps is None or self.hbm_ps is None:
+            return None
         return "compute" if self.compute_ps >= self.hbm_ps else "HBM"
 
 
@@ -276,7 +278,13 @@ def program_rows(programs: Iterable[tuple[CompiledProgram, str | None]]) -> list
     """Programs, each given with the type of its chip if that is known; the dearest first, equal ones as one row."""
     rows = grouped((row.fingerprint or row.origin, row) for row in (_row(*each) for each in programs)).values()
     merged = [replace(same[0], count=len(same)) for same in rows]
-    return sorted(merged, key=lambda row: -row.total.bound_ps * row.count if row.total is not None else 0)
+    return sorted(merged, key=_dearness)
+
+
+def _dearness(row: ProgramRow) -> tuple[int, int]:
+    """What programs are sorted by: the dearest first, by bytes where no time is known."""
+    total = row.total if row.total is not None else Total(0, 0)
+    return -(total.bound_ps or 0) * row.count, -total.hbm_bytes * row.count
 
 
 def _row(program: CompiledProgram, device: str | None) -> ProgramRow:
@@ -285,17 +293,22 @@ def _row(program: CompiledProgram, device: str | None) -> ProgramRow:
     row, failed = ProgramRow(program.name, program.origin, chip, program.fingerprint), list[str]()
     if not any(one.shape.layout.tiles for part in computations for one in part.instructions):
         return replace(row, problem="no array of it has tiles: it was compiled for another device than a TPU")
-    if chip not in CHIPS:
-        why = "nothing says which chip it is for" if device is None else f"the peaks of {printable(device)} are unknown"
-        return replace(row, problem=f"{why}: --device v6e says one")
+    why = "nothing says which chip it is for" if device is None else f"the peaks of {printable(device)} are unknown"
+    why = "" if chip in CHIPS else f"{why}: --device v6e says one"
     what = f"tell the time of {printable(program.name)}"
-    ops = behind_wall(what, partial(program_ops, program.module, chip), failed, is_decoder=True)
+    ops = behind_wall(
+        what, partial(program_ops, program.module, FITTED if chip is None or why else chip), failed, is_decoder=True
+    )
     if ops is None:
         return replace(row, problem=failed[0])
-    sums = (sum(getattr(op, key) * op.certain_trips for op in ops if op.reason != BESIDE) for key in Total._fields)
+    counted = [op for op in ops if op.reason != BESIDE]
+    sums = {key: sum(getattr(op, key) * op.certain_trips for op in counted) for key in Total._fields}
+    if why:
+        ops = [replace(op, compute_ps=None, hbm_ps=None, reason=why) for op in ops]
+        return replace(row, ops=ops, total=Total(sums["flops"], sums["hbm_bytes"]), problem=why)
     reason = _no_claim_of_all(ops) if program.fingerprint is not None else "its text ends before the program does"
     band = Band(*(sum(op.guess[end] * op.certain_trips for op in ops) for end in (0, 1)))
-    return replace(row, ops=ops, total=Total(*sums), told=None if reason else band, reason=reason)
+    return replace(row, ops=ops, total=Total(**sums), told=None if reason else band, reason=reason)
 
 
 def _no_claim_of_all(ops: Sequence[ProgramOp]) -> str:

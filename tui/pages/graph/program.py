@@ -13,7 +13,7 @@ from tpuprof.parsers.memory.modules.target import device_of
 from tpuprof.parsers.pages.memory.key import MEMORY
 from tpuprof.parsers.pages.program.ops import Band, ProgramOp, ProgramRow, program_rows
 from tpuprof.parsers.pages.program.programs import CompiledProgram, program_files, programs_of_session, read_program
-from tpuprof.tui.draw.format import duration, share
+from tpuprof.tui.draw.format import binary_size, count, duration, share
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.report.declared import Declared, Metrics, Section, declared
@@ -91,7 +91,7 @@ _PLAIN: Table[Sequence[ProgramOp]] = object_table(
         attribute("opcode", TEXT, "what it does, in XLA's words"),
         attribute("category", TEXT, "product, loop (a fusion without one), kernel, collective, or its opcode", "kind"),
         attribute("trips", COUNT, "how often it runs", "runs", null=_NOT_TOLD),
-        attribute("bound_ps", TIME_PS, f"{_LEAST}; of one run", "at least"),
+        attribute("bound_ps", TIME_PS, f"{_LEAST}; of one run", "at least", null=_NOT_TOLD),
         attribute("told_ps", _told(TIME_PS), f"{_TOLD}; of one run", "told", null=_NOT_TOLD, name="told_ps"),
         _REASON,
         attribute("flops", COUNT, "of its matrix products", "FLOPs"),
@@ -164,8 +164,10 @@ def declare(page: Programs, request: ReportRequest) -> Declared:
 def _statement(row: ProgramRow) -> str:
     """A program in a sentence: what is told, what it takes at least, and why nothing is claimed."""
     total = row.total
-    if total is None:
-        return f"How long it takes is unknown: {row.problem}."
+    if total is None or total.bound_ps is None or total.compute_ps is None:
+        work = "" if total is None else f" It has {count(total.flops)} FLOPs in products, and moves at least "
+        moved = "" if total is None else f"{binary_size(total.hbm_bytes)} through HBM."
+        return f"How long it takes is unknown: {row.problem}.{work}{moved}"
     told = "" if row.told is None else f"told {_band_words(row.told, False)}; "
     least = f"at least {duration(total.bound_ps)} (compute {duration(total.compute_ps)}, HBM {duration(total.hbm_ps)})"
     most = f"; at most {share(total.compute_ps / total.bound_ps)} of the peak FLOP/s" if total.bound_by == "HBM" else ""
