@@ -141,8 +141,7 @@ class ListPopup(Popup):
 
     def press(self, key: str, character: str | None) -> str | Popup:
         said: str | Popup = ""
-        if self.is_typing and key == "backspace" and not self._editor.text:
-            key = "escape"  # which leaves the field, as it does on a page
+        key = "escape" if self.is_typing and key == "backspace" and not self._editor.text else key  # as on a page
         if self.is_typing and key == "enter" and self.listed.is_filter_wrong:
             said = "No row has these words."
         elif self.is_typing and act_of(self.own_keys, key) is None and self._editor.press(key, character):

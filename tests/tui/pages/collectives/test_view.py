@@ -108,7 +108,7 @@ async def test_the_timeline_is_one_key_away(run: Path) -> None:
     async with on_collectives(app, 100, 30) as (app, pilot):
         tab = ops_tab(app)
         name = tab.other_view.op_name if tab.other_view is not None else None
-        assert name is not None and answer(tab, "O") == Jump("timeline", "op", name)
+        assert name is not None and answer(tab, "O") == Jump("timeline", "op", name, 886625774024249734)
         await press(pilot, "o")
         assert ops_tab(app).selection == name
 

@@ -12,7 +12,6 @@ import numpy as np
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.files.source_lines import SourceExcerpt
-from tpuprof.parsers.formats.hlo.shapes import is_in_host_memory
 from tpuprof.parsers.ops.roofline import AT_THE_PEAK, Rates, above_peak
 from tpuprof.parsers.ops.streams.attribution import kernel_name
 from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage, above_peak_of_ops, most_above
@@ -49,6 +48,7 @@ CARD = (
 """What the figures on the card of an op are called and mean."""
 
 LABEL = 9  # cells of a label, with the blank behind it
+_IN_HOST_MEMORY = "S(5) is host memory: the host link may bound the op, but its peak is not in the profile"
 
 _MOST_SHAPES, _MOST_STACKS = 4, 8
 _SCOPE = 60
@@ -78,8 +78,11 @@ def op_card(
     if total != own:
         card.entry("", f"{duration(total)} with the ops inside it")
     _resources(card, page.rates, row, page.peaks, kind)
-    _verdict(card, page, row)
+    is_of_host = any(note.shape.is_in_host_memory for note in details.shapes)
+    _verdict(card, page, row, is_of_host)
     _units(card, uses)
+    if is_of_host:
+        card.entry("memory", _IN_HOST_MEMORY)
     if page.time_scale is not None:
         scale = float(table.normalized_ps[row]) / max(1, total)
         card.entry("clock", f"{pen.glyphs.times}{scale:.3f} of nominal (DVFS)")
@@ -243,13 +246,11 @@ def _meter(card: Card, label: str, words: str, used: float, key: StyleKey) -> Li
     return card.pen.fit(spans)
 
 
-def _verdict(card: Card, page: OpsPage, row: int) -> None:
+def _verdict(card: Card, page: OpsPage, row: int, is_of_host: bool) -> None:
     """What bounds the op, and how much of its time is below the roof."""
     bound, efficiency = page.rates.bound_name(row), float(page.rates.efficiency[row])
-    if bound == "unknown":
+    if bound == "unknown" or (bound == "HBM" and is_of_host):
         words = "unknown: no FLOPs or bytes are counted for it, or no peaks are known"
-    elif bound == "HBM" and is_in_host_memory(page.table.expression(row)):
-        words = "unknown: S(5) is host memory, and the profile does not have the peak of the host link"
     elif efficiency > AT_THE_PEAK:
         words = f"unknown: its work would take {efficiency:.3g} times the peak of {bound}"
     else:
