@@ -19,12 +19,13 @@ from tpuprof.parsers.memory.batch.fit import batch_fit
 from tpuprof.parsers.memory.batch.growth import Growth, growth_of
 from tpuprof.parsers.memory.batch.known import known_of
 from tpuprof.parsers.memory.batch.structure import structure_of
-from tpuprof.parsers.memory.model import HBM, Capacity, ModuleLabel, SpaceMemory
+from tpuprof.parsers.memory.model import HBM, Buffer, Capacity, ModuleLabel, SpaceMemory
 from tpuprof.parsers.memory.modules.capacity import capacity_of
 from tpuprof.parsers.memory.modules.space_memory import space_memory
 from tpuprof.parsers.memory.modules.target import device_of, stem_of
 from tpuprof.parsers.memory.oom.advice.words import capacity
 from tpuprof.parsers.memory.oom.model import OomLog, OomReport
+from tpuprof.parsers.ops.frames import own_call
 
 _FAILED = ".oom_intermediate_module.hlo.pb"
 _HINT = "make the dump with XLA_FLAGS='--xla_dump_to=FOLDER --xla_dump_hlo_as_proto'"
@@ -185,10 +186,16 @@ def filled(report: OomReport, dumped: Dumped) -> OomReport:
     return replace(
         report,
         program=report.program or dumped.name,
-        buffers=tuple(memory.buffers[row] for row in largest),
+        buffers=tuple(_at_own_line(memory.buffers[row]) for row in largest),
         fragmentation=memory.fragmentation,
         dump=dumped.place,
         moments=moments_of(memory, memory.peak_position, replace(dumped.known, fitting_batch=fitting)),
         unknown=unknown,
         **figures,  # type: ignore[arg-type]  # the names are OomReport's own
     )
+
+
+def _at_own_line(buffer: Buffer) -> Buffer:
+    """A buffer whose source is the innermost line of the user's own code, not of a library."""
+    call = own_call(buffer.stack[::-1])
+    return buffer if call is None else replace(buffer, source=f"{call.file}:{call.line}")

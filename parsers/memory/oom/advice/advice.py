@@ -88,9 +88,9 @@ def cache(facts: NeedFacts) -> list[Advice]:
         return []
     longest = f" of {need.wanted_tokens:,} tokens" if need.wanted_tokens else ""
     sentence = f"the keys and values of a request{longest} do not fit into what weights leave of HBM"
-    fits = f"max_model_len={need.fitting_tokens} fits" if need.fitting_tokens else "a smaller max_model_len"
-    how = f"{fits}; or more memory for the cache: a larger gpu_memory_utilization, more chips (tensor_parallel_size), "
-    how += "keys and values in fp8 (kv_cache_dtype), which halves them"
+    fits = f"max_model_len={need.fitting_tokens} fits" if need.fitting_tokens else "a smaller max_model_len or batch"
+    how = f"{fits}; or more memory for the cache: a larger gpu_memory_utilization (SGLang: mem_fraction_static), "
+    how += "more chips (tensor_parallel_size), keys and values in fp8 (kv_cache_dtype), which halves them"
     texts = []
     if need.used_bytes and need.capacity_bytes:
         texts.append(f"{amount(need.used_bytes)} needed, {amount(need.capacity_bytes)} there")

@@ -25,7 +25,9 @@ _NAME = pattern(r"%?[\w.\-]{1,80}")
 VMEM_OF = {"v5e": 128 << 20, "v6e": 128 << 20, "v5p": 64 << 20, "7x": 64 << 20}
 """VMEM that each chip has: a limit above it is of no use, and blocks and all else of a program share it."""
 
-_MOST_HALVINGS, _LIMIT_STEP, _MUCH = 6, 1 << 20, 0.1
+_MOST_HALVINGS, _MUCH = 6, 0.1
+_SCALAR = 4  # bytes
+_NEAR = 55 / 64  # of a chip's VMEM that a kernel's limit can be
 _LEAST_ROWS = 8  # a block's axis is not halved below a tile
 _WINDOW = pattern(
     r"(input|output) window allocation for operator (?:input|output) (\d{1,6})\. "
@@ -230,6 +232,14 @@ def _single_advice(facts: NeedFacts, windows: Sequence[tuple[BufferFacts, _Windo
 
 def _stack_words(need: Need, items: Sequence[BufferFacts]) -> AdviceText:
     """Where the text gives only the sum of what a kernel holds."""
+    fetched = [item for item in items if "prefetched" in (item.buffer.tag or "")]
+    if fetched:
+        return AdviceText(
+            f"scalars prefetched for {_kernel(items)} take {amount(size_of(fetched))}{_in(need)}, and have no blocks",
+            "give it fewer entries (of block tables: fewer sequences at once, a shorter context, larger pages), split "
+            "the call, or leave them in HBM and let the kernel copy parts",
+            f"{(need.capacity_bytes or 0) // _SCALAR:,} of {size_of(fetched) // _SCALAR:,} s32 fit",
+        )
     over = need.over_bytes
     missing = f"{amount(over)} are missing" if over is not None and over > 0 else f"{amount(size_of(items))} needed"
     return AdviceText(
@@ -247,7 +257,8 @@ def _plain_words(need: Need, items: Sequence[BufferFacts], by: int, left: str) -
     sentence = f"scratch operand {shape} of {_kernel(items)} takes {amount(largest.size)}{_in(need)}"
     how = f"make the scratch smaller, 1/{by} or less"
     if largest.shape is not None and largest.dims:
-        how += f": {_smaller(largest.shape, by)}"
+        longest = max(largest.shape.dimensions, default=0)
+        how += f": {longest} -> {max(1, longest // by)}"
     if need.memory_space == "smem":
         how += "; SMEM is for scalars, arrays belong in VMEM"
     return AdviceText(sentence, how, left, key="scoped", target=by)
@@ -272,24 +283,17 @@ def _limit_advice(facts: NeedFacts, items: Sequence[BufferFacts]) -> list[Advice
     if not need.is_scoped_limit or used is None or need.memory_space != "vmem":
         return []
     sentence = f"the compiler's limit{_of_capacity(need)} for scoped VMEM is exceeded, not the chip's memory"
-    limit = -(-used // _LIMIT_STEP) * _LIMIT_STEP + _LIMIT_STEP
-    chips = [chip for chip, size in VMEM_OF.items() if limit < size]
+    limit = int(_NEAR * max(VMEM_OF.values()))
+    target = limit if used < limit else None
     arithmetic = f"{amount(used)} needed; v5e and v6e have 128 MiB, v5p and 7x 64 MiB"
-    if not chips:
-        how = "no chip has as much: make the blocks smaller first"
-    else:
-        how = f"raise it: vmem_limit_bytes={limit} of the Pallas call, or LIBTPU_INIT_ARGS="
-        how += f"--xla_tpu_scoped_vmem_limit_kib={limit >> 10}"
-        how += "" if len(chips) == len(VMEM_OF) else f"; on {' and '.join(chips)} only"
-        how += "; the compiler may then need more for the kernel's own computation"
-    text = AdviceText(sentence, how, arithmetic, key="limit" if chips else "", target=limit if chips else None)
+    how = "no chip has as much: make the blocks smaller first"
+    if target is not None:
+        how = "raise it near the chip's own at once, as the text may not count the kernel's own values: "
+        how += f"vmem_limit_bytes={limit} of the Pallas call, or LIBTPU_INIT_ARGS="
+        how += f"--xla_tpu_scoped_vmem_limit_kib={limit >> 10}, on v5e and v6e"
+        how += "; half of that on v5p and 7x" if used < limit // 2 else " only"
+    text = AdviceText(sentence, how, arithmetic, key="limit" if target else "", target=target)
     return [advice_of(facts, "scoped", None, text, items)]
-
-
-def _smaller(shape: Shape, by: int) -> str:
-    """``16384 -> 4096``: the longest dimension, divided."""
-    longest = max(shape.dimensions, default=0)
-    return f"{longest} -> {longest // by}" if longest >= by else f"{longest} -> 1"
 
 
 def _kernel(items: Sequence[BufferFacts]) -> str:

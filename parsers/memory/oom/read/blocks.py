@@ -278,14 +278,9 @@ class Blocks:
         for left, part in enumerate(parts, 1 - len(parts)):
             self._add_part(part, line.number, ends_log and left == 0)
 
-    def has_begun(self, number: int) -> bool:
-        """Whether an error began with a line, and nothing else is open."""
-        return not self._leads and len(self._open) == 1 and self._open[0].last_line == number == self._began
-
-    def repeat(self, times: int, number: int) -> None:
-        """Counts an error that was printed some times more, the last time from a line on."""
-        self._open[0].count *= 1 + times
-        self._open[0].last_line = self._began = number
+    def begun(self, number: int) -> PartialReport | None:
+        """The error that a line began, where nothing else is open."""
+        return self._open[0] if self._began == number and len(self._open) == 1 and not self._leads else None
 
     def finish(self) -> None:
         self._expire(None)

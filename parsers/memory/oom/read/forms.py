@@ -39,7 +39,8 @@ _FORMS = {
     "capacity": rf"HBM capacity (?={SIZE})",
     "live": rf"Currently allocated: {{1,60}}(?={SIZE})",
     "cache": r"To serve at least one request with the model|The model\\{0,8}'s max seq len \("
-    r"|No available memory for the cache",
+    r"|No available memory for the cache|No free blocks are available|Cannot get (?=[0-9]{1,9} free blocks)"
+    r"|Not enough memory\. Please try to increase --mem",
     "cores": r"(?:TPU )?TensorCore Hbm usage",
     "stack": r"while allocating on stack for ",
     "used": rf"{_WORD}Used (?={SIZE} of {SIZE})",
@@ -68,7 +69,7 @@ _FORMS = {
 }
 # the look ahead, at how the forms begin, spares most places in a line a try of every form
 _ANY = re.compile(
-    r"(?=[0-9]|==|\[[tr]|wh|re|pr|ar|gl|sc|o[uv]|E[0-9rx]|C[ou]|R[aeu]|A[lt]|U[ns]|S[cehi]|T[Paeho]|Pr|O[pu]|No|H[BL]|La|XL)(?:"
+    r"(?=[0-9]|==|\[[tr]|wh|re|pr|ar|gl|sc|o[uv]|E[0-9rx]|C[aou]|R[aeu]|A[lt]|U[ns]|S[cehi]|T[Paeho]|Pr|O[pu]|No|H[BL]|La|XL)(?:"
     + "|".join(f"(?P<{name}>{form})" for name, form in _FORMS.items())
     + ")"
 )
@@ -112,7 +113,7 @@ BEGINNINGS = (
     *("ut of memory", "Error loading program", "Error allocating device buffer", "CompileTime", "AllocationFailure"),
     *(r"Attempting to (?:allocate|reserve) [0-9\x1b\[#^]", r"Allocation \(size=", "Hbm usage", "usage >= "),
     *("Largest program", r"requirement [0-9\x1b\[#^]", "Scoped allocation with", "Could not allocate"),
-    *("max seq len", "for the cache", *map(needle_of, OF_OTHERS)),
+    *("max seq len", "for the cache", "free blocks", "Not enough memory", *map(needle_of, OF_OTHERS)),
 )
 BEGINNING = re.compile("|".join(BEGINNINGS).encode())
 """A line without any of these begins no error."""
@@ -123,11 +124,10 @@ INTERESTING = re.compile(
 )
 """A line without any of these holds no form and no other program's error."""
 
-_DUMP = r"xla_dump_to[\"']? ?[=:] ?[\\\"']{0,4}([^\s\"'\\,;)]{1,1000})"
-DUMP = re.compile(_DUMP.encode())
+DUMP = re.compile(rb"xla_dump_to[\"']? ?[=:] ?[\\\"']{0,4}([^\s\"'\\,;)]{1,1000})")
 """Where a log's flags name a folder of dumps."""
 
-_NEEDLES = {needle_of(form).encode() for form in (*BEGINNINGS, _DUMP)}
+_NEEDLES = {needle_of(form).encode() for form in (*BEGINNINGS, DUMP.pattern.decode())}
 NEEDLES = tuple(sorted(each for each in _NEEDLES if not any(other in each for other in _NEEDLES - {each})))
 """One of these stands in the first line of everything that is to be found."""
 

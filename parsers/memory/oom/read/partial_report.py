@@ -289,7 +289,7 @@ class PartialReport:
         self.space = "hbm"
         for match in filter(None, (form.search(piece.text) for form in _CACHE)):
             self._put_named(match)
-        if "fitting_tokens" in self.sizes or piece.text.startswith("No available"):
+        if "fitting_tokens" in self.sizes or not piece.text.startswith(("To ", "The ")):
             self.seen.add("short")
         sentence = re.split(r"(?<=[a-z0-9)]\.) ", piece.text, maxsplit=1)[0].rstrip(".")
         self.sentence.append(re.sub(r"\\+(?=')", "", sentence) + ".")

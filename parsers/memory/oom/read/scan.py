@@ -17,7 +17,6 @@ from tpuprof.parsers.memory.oom.read.reports import Collector
 from tpuprof.parsers.memory.oom.read.stream import LogLine, LogReader
 
 _MOST_DUMPS = 20
-
 _LONGEST_REPEATED = 1 << 18  # bytes of an error's text up to which its repetitions are looked for
 
 _STEPS_A_LINE = 20
@@ -79,17 +78,15 @@ def scan(reader: LogReader) -> OomLog:
 
 
 def _without_repetitions(reader: LogReader, blocks: Blocks, line: LogLine, since: bytes) -> bytes:
-    """Counts an error without reading it again, where it is repeated to the byte.
-
-    Takes and gives what was read `since` the latest error began; what it gives has this line too.
-    """
+    """Counts an error's exact repetitions without reading them; takes and returns what was read since it began."""
     content = line.content + b"\n"
-    if not blocks.has_begun(line.number):
+    begun = blocks.begun(line.number)
+    if begun is None:
         return since + content if since and len(since) < _LONGEST_REPEATED else b""
     if since.startswith(content):
-        again = since.removeprefix(content) + content
-        times = reader.skip(again)
-        blocks.repeat(times, line.number + times * again.count(b"\n"))
+        times = reader.skip(since.removeprefix(content) + content)
+        begun.count *= 1 + times
+        begun.last_line += times * since.count(b"\n")
     return content
 
 

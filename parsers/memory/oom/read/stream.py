@@ -250,7 +250,6 @@ def _decoded(pieces: Iterator[bytes], notes: list[str]) -> Iterator[bytes]:
 
 # --- tables
 
-_LONGEST_HEAD = 1 << 14
 _COLUMN = re.compile(r"[A-Za-z_@][\w .:/@-]{0,99}")
 
 
@@ -260,10 +259,11 @@ def _records_of_table(texts: Iterator[bytes]) -> Iterator[bytes]:
     A row over several lines is one line and empty ones behind it, so that each row stays where it is.
     """
     begin = b""
-    while b"\n" not in begin and len(begin) < _LONGEST_HEAD and (more := next(texts, b"")):
+    while b"\n" not in begin and len(begin) < _LOOKED_AT and (more := next(texts, b"")):
         begin += more
-    names = next(csv.reader(begin[:_LONGEST_HEAD].decode("utf-8", "replace").splitlines()[:1]), [])
-    if len(names) < 2 or not all(map(_COLUMN.fullmatch, names)) or MESSAGES.isdisjoint(map(_last_name, names)):
+    names = next(csv.reader(begin[:_LOOKED_AT].decode("utf-8", "replace").splitlines()[:1]), [])
+    has_messages = any(name.lower().rpartition(".")[2] in MESSAGES for name in names)
+    if len(names) < 2 or not has_messages or not all(map(_COLUMN.fullmatch, names)):
         yield from chain((begin,), texts)
         return
     rows, number = csv.reader(_lines(chain((begin,), texts))), 0
@@ -276,10 +276,6 @@ def _records_of_table(texts: Iterator[bytes]) -> Iterator[bytes]:
             return
         yield json.dumps(dict(zip(names, row, strict=False))).encode() + b"\n" * (rows.line_num - number)
         number = rows.line_num
-
-
-def _last_name(name: str) -> str:
-    return name.lower().rpartition(".")[2]
 
 
 def _lines(texts: Iterator[bytes]) -> Iterator[str]:
