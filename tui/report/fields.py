@@ -254,7 +254,6 @@ def object_table(
     others: Iterable[Metric[Item] | Field[Sequence[Item]]] = (),
     csv: tuple[str, ...] = (),
     markdown: tuple[str, ...] = (),
-    adds: tuple[str, ...] = (),
 ) -> Table[Sequence[Item]]:
     """A table whose source is a sequence, an object a row: JSON has all `metrics`, CSV and Markdown `others` too."""
 
@@ -263,7 +262,7 @@ def object_table(
 
     fields = tuple(map(field, metrics))
     more = (field(quantity) if isinstance(quantity, Metric) else quantity for quantity in others)
-    return Table(key, (*fields, *more), len, tuple(quantity.key for quantity in fields), csv, markdown, adds=adds)
+    return Table(key, (*fields, *more), len, tuple(quantity.key for quantity in fields), csv, markdown)
 
 
 def nested(metrics: Sequence[Metric[Any]], *others: tuple[type, Sequence[Metric[Any]]]) -> Unit:
@@ -512,8 +511,7 @@ def filter_texts(table: Table[Source], source: Source, names: Sequence[str]) -> 
 
 def searched_texts(table: Table[Source], source: Source) -> list[str]:
     """What a filter for words in any column reads of each row, in lower case: the fields that a filter looks at."""
-    rows = range(table.length(source))
-    parts: list[list[str]] = []
+    rows, parts = range(table.length(source)), list[list[str]]()
     for quantity in table.fields:
         if quantity.filter:
             words = (quantity.screen and quantity.screen.words) or quantity.unit.words

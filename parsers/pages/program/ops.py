@@ -114,7 +114,7 @@ class ProgramOp:
 
 
 def program_ops(module: HloModule, chip: str) -> list[ProgramOp]:
-    """The ops of a program for a chip of `CHIPS`, the dearest first; those of loops and calls are among them."""
+    """The ops of a program for a chip of `CHIPS`, the longest first; those of loops and calls are among them."""
     graph = HloGraph(module)
     ops = _in(graph, chip, graph.entry, 1, "", 0)
     return sorted(ops, key=lambda op: -op.guess.high * (op.trips or 1))
@@ -259,7 +259,7 @@ class ProgramRow:
     """A compiled program of a file, or of a profile, and how many of its place have its fingerprint.
 
     Where `problem` says why nothing is known of its time, `total` is None; where `reason` says why nothing is claimed
-    of it, `told` is. The dearest of its `ops` is the first.
+    of it, `told` is. The longest of its `ops` is the first.
     """
 
     name: str
@@ -275,14 +275,14 @@ class ProgramRow:
 
 
 def program_rows(programs: Iterable[tuple[CompiledProgram, str | None]]) -> list[ProgramRow]:
-    """Programs, each given with the type of its chip if that is known; the dearest first, equal ones as one row."""
+    """Programs, each given with the type of its chip if that is known; the longest first, equal ones as one row."""
     rows = grouped((row.fingerprint or row.origin, row) for row in (_row(*each) for each in programs)).values()
     merged = [replace(same[0], count=len(same)) for same in rows]
     return sorted(merged, key=_dearness)
 
 
 def _dearness(row: ProgramRow) -> tuple[int, int]:
-    """What programs are sorted by: the dearest first, by bytes where no time is known."""
+    """What programs are sorted by: the longest first, by bytes where no time is known."""
     total = row.total if row.total is not None else Total(0, 0)
     return -(total.bound_ps or 0) * row.count, -total.hbm_bytes * row.count
 

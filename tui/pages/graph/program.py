@@ -108,7 +108,7 @@ _OPS = replace(_PLAIN, fields=_FIELDS, screen=tuple(_LOOKS))
 
 
 class Programs(NamedTuple):
-    """The programs of a place, the dearest first, the one whose ops are shown, and what could not be read."""
+    """The programs of a place, the longest first, the one whose ops are shown, and what could not be read."""
 
     rows: Sequence[ProgramRow]
     chosen: ProgramRow
