@@ -13,7 +13,14 @@ from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.files.file_kinds import HLO_ENDINGS
 from tpuprof.parsers.files.logdir import Logdir, Run, local_path, open_logdir
 from tpuprof.parsers.files.places import inside
-from tpuprof.parsers.formats.hlo.files import find_hlo_files, module_files, read_hlo_file, read_whole_module
+from tpuprof.parsers.formats.hlo.files import (
+    find_hlo_files,
+    is_program_text,
+    module_files,
+    program_files,
+    read_hlo_file,
+    read_whole_module,
+)
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.memory.allocators.model import MemoryProfilePage
 from tpuprof.parsers.memory.model import MemoryPage
@@ -21,7 +28,6 @@ from tpuprof.parsers.memory.modules.target import device_of
 from tpuprof.parsers.pages.graph.programs import GRAPHS, Programs
 from tpuprof.parsers.pages.memory.compiled import CompiledModules, ModuleSource
 from tpuprof.parsers.pages.memory.key import MEMORY, MEMORY_PROFILE, MODULE_RUNS
-from tpuprof.parsers.pages.program.programs import is_program_text, program_files
 from tpuprof.parsers.pages.shared.key import Page, PageKey
 from tpuprof.parsers.session.pages import ONLY_HLO
 

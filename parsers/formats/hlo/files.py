@@ -10,16 +10,18 @@ texts, which `parsers.formats.hlo.texts` puts together. What is inside may be an
 from __future__ import annotations
 
 import contextlib
+import gzip
 import itertools
 import os
 import re
 import stat
 from collections.abc import Iterator
+from zlib import error as ZlibError
 
 from google.protobuf.message import DecodeError
 
 from tpuprof.parsers.base.budget import Budget, inflated_room
-from tpuprof.parsers.base.errors import ProfileError, unreadable
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError, unreadable
 from tpuprof.parsers.base.folders import listed, regular_file
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
@@ -35,6 +37,11 @@ from tpuprof.parsers.formats.xspace.core.api import split_fields
 LARGEST_BYTES = 2**31 - 1
 """No protobuf message may be larger than this."""
 
+CODEGEN = pattern(r"(.+)\.after_codegen\.(hlo\.pb|txt)(?:\.gz)?", re.DOTALL)
+"""The files of a dump's last stage, which alone has the tiles."""
+
+_TEXT = pattern(r".+\.(?:hlo|txt)(?:\.gz)?", re.DOTALL)
+_BEGINS = b"HloModule "
 _NO_MODULE = "NO_MODULE.hlo_proto.pb"
 """The name of the empty file by which XProf remembers that a profile holds no compiled HLO."""
 
@@ -361,3 +368,45 @@ def _too_large(name: str, how: str) -> ProfileError:
 
 def _text_dump(what: str) -> ProfileError:
     return ProfileError("text_dump", f"{what}, and such texts do not hold the buffer assignment.", _DUMP_HINT)
+
+
+def program_files(path: str) -> tuple[HloFile, ...]:
+    """The programs in a folder, or the one that a file holds, whatever its name; the stage with tiles of each.
+
+    Raises:
+        ProfileError: there is none.
+    """
+    path = os.path.expanduser(path)
+    if not os.path.isdir(path):
+        return (named_file(path, os.stat(path).st_size),) if os.path.isfile(path) else find_hlo_files(path)
+    with listed(path) as entries:
+        names = sorted((entry.name for entry in entries), key=natural_key)
+    last = dict[str, str]()
+    for name in names:
+        if (match := CODEGEN.fullmatch(name)) and (match[2] != "txt" or match[1] not in last):
+            last[match[1]] = name
+    paths = [os.path.join(path, name) for name in last.values()]
+    stems = tuple(f"{stem}." for stem in last)
+    with contextlib.suppress(ProfileError):
+        found = (each.path for each in find_hlo_files(path))
+        paths += [each for each in found if not os.path.basename(each).startswith(stems)]
+    texts = (os.path.join(path, name) for name in names if _TEXT.fullmatch(name))
+    paths = paths or [each for each in texts if is_program_text(each)]
+    if not paths:
+        sentence = f"There is no compiled program in {printable(path)}."
+        raise ProfileError("not_found", sentence, "dump it with --xla_dump_to=FOLDER", EXIT_NOT_FOUND)
+    return tuple(named_file(each, 0) for each in paths)
+
+
+def is_program_text(path: str) -> bool:
+    """Whether a file holds a program as text, gzipped or not."""
+    with contextlib.suppress(OSError, EOFError, ZlibError), opened_text(path) as stream:
+        return stream.read(len(_BEGINS)) == _BEGINS
+    return False
+
+
+def opened_text(path: str) -> gzip.GzipFile:
+    """A file inflated where it is gzipped."""
+    with open(path, "rb") as stream:
+        is_gzipped = stream.read(2) == b"\x1f\x8b"
+    return gzip.open(path, "rb") if is_gzipped else open(path, "rb")  # type: ignore[return-value]

@@ -8,28 +8,22 @@ from __future__ import annotations
 
 import contextlib
 import glob
-import gzip
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from zlib import error as ZlibError
 
-from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
-from tpuprof.parsers.base.folders import listed
+from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
-from tpuprof.parsers.base.text import natural_key, printable
-from tpuprof.parsers.formats.hlo.files import HloFile, find_hlo_files, named_file, read_hlo_file, text_path
+from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.formats.hlo.files import CODEGEN, HloFile, is_program_text, opened_text, read_hlo_file, text_path
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.parse import read_module_text
 from tpuprof.parsers.pages.graph.programs import GRAPHS
 from tpuprof.parsers.pages.program.fingerprint import Fingerprint, TextFingerprint, fingerprint
 from tpuprof.parsers.pages.shared.key import PageSession
 
-_CODEGEN = pattern(r"(.+)\.after_codegen\.(hlo\.pb|txt)(?:\.gz)?", re.DOTALL)
-_TEXT = pattern(r".+\.(?:hlo|txt)(?:\.gz)?", re.DOTALL)
-_BEGINS = b"HloModule "
-_LONGEST_LINE = 64 << 20
+_LONGEST_LINE, _LONGEST_TEXT = 64 << 20, 1 << 30
 _SETTINGS = ("flagfile", "debug_options", "tpu_comp_env.txt")
 """Files of a compile's flags, the last of which counts where several have one."""
 
@@ -55,34 +49,6 @@ class CompiledProgram:
     module: HloModule
     fingerprint: Fingerprint | None
     settings: Mapping[str, str]
-
-
-def program_files(path: str) -> tuple[HloFile, ...]:
-    """The programs in a folder, or the one that a file holds, whatever its name; the stage with tiles of each.
-
-    Raises:
-        ProfileError: there is none.
-    """
-    path = os.path.expanduser(path)
-    if not os.path.isdir(path):
-        return (named_file(path, os.stat(path).st_size),) if os.path.isfile(path) else find_hlo_files(path)
-    with listed(path) as entries:
-        names = sorted((entry.name for entry in entries), key=natural_key)
-    last = dict[str, str]()
-    for name in names:
-        if (match := _CODEGEN.fullmatch(name)) and (match[2] != "txt" or match[1] not in last):
-            last[match[1]] = name
-    paths = [os.path.join(path, name) for name in last.values()]
-    stems = tuple(f"{stem}." for stem in last)
-    with contextlib.suppress(ProfileError):
-        found = (each.path for each in find_hlo_files(path))
-        paths += [each for each in found if not os.path.basename(each).startswith(stems)]
-    texts = (os.path.join(path, name) for name in names if _TEXT.fullmatch(name))
-    paths = paths or [each for each in texts if is_program_text(each)]
-    if not paths:
-        sentence = f"There is no compiled program in {printable(path)}."
-        raise ProfileError("not_found", sentence, "dump it with --xla_dump_to=FOLDER", EXIT_NOT_FOUND)
-    return tuple(named_file(each, 0) for each in paths)
 
 
 def read_program(file: HloFile) -> CompiledProgram:
@@ -114,31 +80,23 @@ def programs_of_session(session: PageSession) -> list[CompiledProgram]:
     return found
 
 
-def is_program_text(path: str) -> bool:
-    """Whether a file holds a program as text, gzipped or not."""
-    with contextlib.suppress(OSError, EOFError, ZlibError), _opened(path) as stream:
-        return stream.read(len(_BEGINS)) == _BEGINS
-    return False
-
-
-def _opened(path: str) -> gzip.GzipFile:
-    """A file inflated where it is gzipped."""
-    with open(path, "rb") as stream:
-        is_gzipped = stream.read(2) == b"\x1f\x8b"
-    return gzip.open(path, "rb") if is_gzipped else open(path, "rb")  # type: ignore[return-value]
-
-
 def _lines(path: str, reader: TextFingerprint) -> Iterator[str]:
     """The lines of a text, which the reader takes too."""
-    with _opened(path) as stream:
-        while line := stream.readline(_LONGEST_LINE).decode("utf-8", "replace"):
-            reader.take(line)
-            yield line
+    room = _LONGEST_TEXT
+    with opened_text(path) as stream:
+        while line := stream.readline(_LONGEST_LINE):
+            room -= len(line)
+            if room < 0:
+                sentence = f"{printable(path)} holds more than {_LONGEST_TEXT:,} bytes of text."
+                raise ProfileError("too_large", sentence, "name the file of one program")
+            text = line.decode("utf-8", "replace")
+            reader.take(text)
+            yield text
 
 
 def _settings(path: str) -> dict[str, str]:
     """The flags of a dumped program's compile, by the files beside it."""
-    match = _CODEGEN.fullmatch(os.path.basename(path))
+    match = CODEGEN.fullmatch(os.path.basename(path))
     stem = match[1] if match else ".".join(os.path.basename(path).split(".")[:3])
     found = dict[str, str]()
     for name in _SETTINGS:

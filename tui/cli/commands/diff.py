@@ -22,6 +22,7 @@ from tpuprof.parsers.base.text import nearest_hint, printable
 from tpuprof.parsers.base.urls import printable_url
 from tpuprof.parsers.files.core_names import group_named
 from tpuprof.parsers.files.logdir import Logdir, Run, is_remote, open_logdir
+from tpuprof.parsers.formats.hlo.files import program_files
 from tpuprof.parsers.pages.overview.model import OVERVIEW
 from tpuprof.parsers.pages.program.changes import (
     CHANGED,
@@ -32,7 +33,7 @@ from tpuprof.parsers.pages.program.changes import (
     ComparedPrograms,
     compare_programs,
 )
-from tpuprof.parsers.pages.program.programs import CompiledProgram, program_files, programs_of_session, read_program
+from tpuprof.parsers.pages.program.programs import CompiledProgram, programs_of_session, read_program
 from tpuprof.parsers.session.diff.beside import DETECT
 from tpuprof.parsers.session.diff.compare import compare_launches
 from tpuprof.parsers.session.diff.model import Diff

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError, behind_wall
 from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.text import counted, examples, printable
+from tpuprof.parsers.formats.hlo.files import program_files
 from tpuprof.parsers.memory.modules.target import device_of
 from tpuprof.parsers.pages.memory.key import MEMORY
 from tpuprof.parsers.pages.program.ops import Band, ProgramOp, ProgramRow, program_rows
-from tpuprof.parsers.pages.program.programs import CompiledProgram, program_files, programs_of_session, read_program
+from tpuprof.parsers.pages.program.programs import CompiledProgram, programs_of_session, read_program
 from tpuprof.tui.draw.format import binary_size, count, duration, share
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line

@@ -12,9 +12,10 @@ from tests.parsers.pages.program.test_fingerprint import PROGRAM, RENAMED, A
 from tests.support.imports import ROOT
 from tests.tui.cli.calls import Call
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_REGRESSION, EXIT_UNREADABLE, EXIT_USAGE, ProfileError
+from tpuprof.parsers.formats.hlo.files import program_files
 from tpuprof.parsers.pages.program.changes import CHANGED, SAME, TEXT_ONLY, TILES_ONLY, compare_programs
 from tpuprof.parsers.pages.program.expected import check_expectation
-from tpuprof.parsers.pages.program.programs import CompiledProgram, program_files, read_program
+from tpuprof.parsers.pages.program.programs import CompiledProgram, read_program
 
 SHARED = ROOT.parent / "shared" / "program" / "hlo"
 CONFIG = '"window_config":{"iteration_bounds":["TILES"],"output_window_bounds":["8"]},"used_scoped_memory_configs":[]'
