@@ -53,7 +53,9 @@ _LOGDIR = "open its folder, where profiles in plugins/profile are found; jax.pro
 _AGAIN = "wait until the copy has ended, or copy it again: then {} is gone, and the whole file is there"
 _ARCHIVE = NonProfile("an archive", "tpuprof-tui {} reads the profiles in it", "archive")
 _HLO = NonProfile("a compiled HLO module", "tpuprof-tui {} opens its memory page", "hlo")
-_HLO_TEXT = NonProfile("a text of an XLA dump", "tpuprof-tui {} opens its memory page, or that of its folder", "hlo")
+_HLO_TEXT = NonProfile(
+    "a text of an XLA dump", "tpuprof-tui report program {}, or tpuprof-tui memory of its folder", "hlo"
+)
 _LOG = NonProfile("a text", "tpuprof-tui oom {} looks for out-of-memory errors in it", "log")
 _EVENTS = NonProfile(KINDS["events"], _LOGDIR)
 _PERFETTO = NonProfile(

@@ -76,6 +76,8 @@ def holds_programs(path: str) -> bool:
         return True
     with contextlib.suppress(ProfileError):
         return leads_to_hlo(path)
+    with contextlib.suppress(ProfileError):
+        return os.path.isdir(path) and bool(program_files(path))
     return False
 
 
@@ -117,10 +119,8 @@ def without_allocators() -> ProfileError:
 
 def no_page_of_modules(path: str, page: str) -> ProfileError:
     """For a page that compiled modules do not have."""
-    sentence = (
-        f"{printable(path)} holds compiled XLA modules, not a profile: they have the pages memory and "
-        f"graph, not {page}."
-    )
+    sentence = f"{printable(path)} holds compiled XLA modules, not a profile: they have the pages memory, graph and "
+    sentence += f"program, not {page}."
     return ProfileError("only_hlo", sentence, f"tpuprof-tui report memory {printable(path)}", EXIT_NOT_FOUND)
 
 

@@ -59,7 +59,7 @@ def test_other_pages_of_a_dump_say_which_page_it_has(call: Call, tmp_path: Path)
     folder = dumped(tmp_path / "dump", *TEXTS)
     for path in (folder, DUMP):
         sentence, hint = call.error(EXIT_NOT_FOUND, "report", "overview", path)
-        assert sentence.endswith("not a profile: they have the pages memory and graph, not overview.")
+        assert sentence.endswith("not a profile: they have the pages memory, graph and program, not overview.")
         assert hint.startswith("try: tpuprof-tui report memory ")
 
 
