@@ -247,6 +247,7 @@ class Blocks:
 
     Attributes:
         steps: turns of a loop that the lines have taken so far, about.
+        began: the line with which the latest error began.
     """
 
     def __init__(self, on_partial: Callable[[PartialReport], None], on_other: Callable[[str, int], None]) -> None:
@@ -256,7 +257,7 @@ class Blocks:
         self._leads: list[_Lead] = []
         self._here: PartialReport | None = None  # what this line of the log goes on with
         self._in_payload = False
-        self._check_at = self._began = 0
+        self._check_at = self.began = 0
         self.steps = 0
 
     @property
@@ -280,7 +281,7 @@ class Blocks:
 
     def begun(self, number: int) -> PartialReport | None:
         """The error that a line began, where nothing else is open."""
-        return self._open[0] if self._began == number and len(self._open) == 1 and not self._leads else None
+        return self._open[0] if self.began == number and len(self._open) == 1 and not self._leads else None
 
     def finish(self) -> None:
         self._expire(None)
@@ -351,7 +352,7 @@ class Blocks:
         ]
         self._close(before)
         self._open.append(partial)
-        self._here, self._began = partial, number
+        self._here, self.began = partial, number
         self._close(self._open[:-_MOST_OPEN])
         if sum(each.characters for each in self._open) > _MOST_CHARACTERS:
             self._close(self._open[:-1])
@@ -385,6 +386,7 @@ class Blocks:
         if not begun.take(piece):
             return None
         self._open.append(begun)
+        self.began = number
         self._close(self._open[:-_MOST_OPEN])
         return begun
 

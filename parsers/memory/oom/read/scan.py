@@ -82,8 +82,8 @@ def _without_repetitions(reader: LogReader, blocks: Blocks, line: LogLine, since
     content = line.content + b"\n"
     begun = blocks.begun(line.number)
     if begun is None:
-        return since + content if since and len(since) < _LONGEST_REPEATED else b""
-    if since.startswith(content):
+        return since + content if 0 < len(since) < _LONGEST_REPEATED and blocks.began < line.number else b""
+    if since.startswith(content) and _ANY.search(since.decode("utf-8", "replace")) is None:
         times = reader.skip(since.removeprefix(content) + content)
         begun.count *= 1 + times
         begun.last_line += times * since.count(b"\n")

@@ -113,9 +113,7 @@ STYLES: dict[str, Mutation] = {
     "notebook": lambda text: json.dumps({"outputs": [{"text": text.splitlines(keepends=True)}]}, indent=1).encode(),
     "array of records": lambda text: json.dumps([{"log": line, "n": 1} for line in _lines(text)]).encode() + b"\n",
     "html": lambda text: f"<html><pre>{html.escape(text)}</pre></html>\n".encode(),
-    "html, a cell a line": lambda text: "".join(
-        f"<tr><td>{n}</td><td><b>{html.escape(line)}</b></td></tr>\n" for n, line in enumerate(_lines(text))
-    ).encode(),
+    "html, a cell a line": lambda text: prefixed(lambda n: f"<tr><td>{n}</td>\t<td><b>")(html.escape(text)),
     "table": lambda text: (
         b"timestamp,jsonPayload.message,labels\n"
         + prefixed(lambda n: f"2026-06-01T{_clock(n)}Z,")('"' + text.replace('"', '""').replace("\n", '"\n"')[:-1])

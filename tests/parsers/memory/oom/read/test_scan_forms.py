@@ -21,7 +21,6 @@ from tpuprof.parsers.memory.oom.read.forms import BEGINNING, BEGINNINGS, INTERES
 from tpuprof.parsers.memory.oom.read.scan import scan_log
 from tpuprof.parsers.memory.oom.triage import triage_of_report
 
-LINES = HBM.text().splitlines()
 XRT = """RuntimeError: Resource exhausted: From /job:worker/replica:0/task:0:
 Attempting to reserve 3.00G at the bottom of memory. That was not possible. There are 1.50G free, 0B reserved, and \
 1.50G reservable.;
@@ -82,13 +81,15 @@ def test_what_the_runtime_lists_behind_a_request_is_of_one_error() -> None:
     ("content", "count"),
     [
         (HBM.text() * 300, 300),
-        ("".join(f"(w pid=1) {line}\n(w pid=2) {line} [repeated 3x across cluster]\n" for line in LINES), 4),
+        ((HBM.text() + "std::bad_alloc\n") * 5, 5),
+        ("".join(f"(w pid=1) {line}\n(w pid=2) {line} [repeated 3x across cluster]\n" for line in HBM.lines()), 4),
         ("RESOURCE_EXHAUSTED: E1000: CompileTimeHbmOom:\n" + "\n" * 9 + HBM.text(), 1),
     ],
 )
 def test_counts_what_was_printed(content: str, count: int) -> None:
-    (report,) = read(content.encode()).reports
-    assert replace(bare(report), code=None) == replace(HBM.report(), count=count)
+    log = read(content.encode())
+    assert [replace(bare(each), code=None) for each in log.reports] == [replace(HBM.report(), count=count)]
+    assert all(f"one of {count}:" in note for note in log.notes)
 
 
 @given(st.sampled_from([*BEGINNINGS, *OF_OTHERS]).flatmap(st.from_regex))
