@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -200,26 +199,6 @@ def test_all_entries_together_are_bounded(logdir: Path, folder: Path) -> None:
     cache.trim()
     left = [number for number in range(5) if cache.get(cache.slot(files[:1], f"entry {number}")) is not None]
     assert left == [0, 4]
-
-
-def test_writers_at_the_same_time_leave_whole_entries(logdir: Path) -> None:
-    caches = [HostCache(later) for _ in range(4)]
-    files = open_logdir(str(logdir)).find_run(None).hosts[:1]
-    slots = [cache.slot(files, "something") for cache in caches]
-    assert len(set(slots)) == 1
-    seen: set[object] = set()
-
-    def write(number: int) -> None:
-        for _ in range(30):
-            caches[number].put(slots[number], (number, "x" * 5000 * number))
-            seen.add(caches[number].get(slots[number]))
-
-    threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert seen <= {(number, "x" * 5000 * number) for number in range(4)}
 
 
 def test_the_command_line_keeps_summaries_unless_told_not_to(

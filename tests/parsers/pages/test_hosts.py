@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.support.build import bare_host, present, session_at, summary_of, tpu_plane, write_run
 from tests.support.gpus import cpu_profile, gpu_profile
-from tests.support.made.many_hosts import GAP, REDUCE, US, host_bytes, profiles, steady, straggling_page, summaries
+from tests.support.made.many_hosts import US, host_bytes, profiles, steady, straggling_page, summaries
 from tpuprof.parsers.base.errors import Problem
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.hosts.summary import HostSummary, duty_of_capture
@@ -24,8 +24,6 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import BLOCK, line_width, plain
 from tpuprof.tui.pages.hosts.drawing import HostsState, compose_hosts
 from tpuprof.tui.pages.hosts.drawing import hosts as draw_hosts
-from tpuprof.tui.pages.hosts.fields import LISTED
-from tpuprof.tui.report.fields import order
 
 EVIL = "\x1b[31m\u202eevil\nhost\udcff"
 
@@ -35,25 +33,6 @@ def page_of(busy_us: dict[str, list[int]], input_us: dict[str, int] | None = Non
 
 
 # --- what the page says --------------------------------------------------------------------------------------------
-
-
-def test_a_straggler_is_named_with_what_it_costs() -> None:
-    page = straggling_page()
-    assert (page.verdict, page.straggler) == ("straggler", 2)
-    assert page.statement == (
-        "host2 is the slowest in 12 of 12 steps and costs each 97.0 µs (8.4%): it takes that much longer than the next "
-        "slowest. It spends 99.0 µs a step more on compute than the others."
-    )
-    rows = page.rows
-    assert [row.slowest_in for row in rows] == [0, 0, 12, 0]
-    assert [round((row.cost_ps or 0) / US) for row in rows] == [0, 0, 97, 0]
-    assert len({row.step_time.median_ps for row in rows if row.step_time}) == 1  # the bare step shows nothing
-    assert rows[2].wait_percent == 0 and (rows[0].wait_percent or 0) > 8
-    assert rows[2].own_ps == pytest.approx(1100.5 * US + REDUCE + GAP)
-    assert [out.host for out in page.left_out] == ["host4"]
-    for core in page.cores:  # two cores of the late host are late together
-        row = rows[int(core.host[-1])]
-        assert core.slowest_in == row.slowest_in and core.cost_ps == pytest.approx(row.cost_ps, rel=0.01)
 
 
 def test_a_host_that_waits_for_input_is_a_straggler_because_of_it() -> None:
@@ -204,17 +183,6 @@ def test_a_note_of_the_run_is_no_host() -> None:
     assert page.left_out == () and set(page.warnings) >= {other.sentence, note.sentence}
 
 
-def test_what_some_hosts_lack_is_said_by_name() -> None:
-    space = bare_host()
-    made = profiles({"a": steady(1000), "b": steady(1000)})
-    page = hosts_page(summaries({**made, "coord": space.SerializeToString()}))
-    assert page.unknown["own_ps"] == "coord: no device plane in this profile"
-    assert page.unknown["mxu_percent"].startswith("the host recorded")  # all of them
-    assert page.statement.startswith("The 2 hosts with a device differ by")
-    assert page.unknown["input_percent"].startswith("a, b: neither infeed")
-    assert page.unknown["input_percent"].endswith("; coord: no device plane in this profile")
-
-
 @given(st.lists(st.lists(st.integers(0, 3000), min_size=4, max_size=4), min_size=1, max_size=5))
 def test_whatever_hosts_do_the_sums_hold(times: list[list[int]]) -> None:
     page = page_of({f"h{at}": one for at, one in enumerate(times)})
@@ -308,21 +276,6 @@ def test_idle_is_of_the_step_as_in_the_bars() -> None:
     assert not any("77.0%" in plain(line) for line in draw_hosts(slow, Pen(80, BLOCK)))
 
 
-def sorted_hosts(page: HostsPage, sort: str, descending: bool) -> tuple[int, ...]:
-    return tuple(order(LISTED, page, sort, descending).tolist())
-
-
-def test_hosts_are_sorted_by_any_figure() -> None:
-    page = straggling_page()
-    assert sorted_hosts(page, "host", False) == (0, 1, 2, 3)
-    assert sorted_hosts(page, "host", True) == (3, 2, 1, 0)
-    assert sorted_hosts(page, "own time", True) == (2, 3, 1, 0)
-    assert sorted_hosts(page, "wait", False)[0] == 2
-    assert sorted_hosts(page, "input", True) == (0, 1, 2, 3)  # nobody knows: the order of the run
-    rows = (replace(page.rows[0], own_ps=None), *page.rows[1:])
-    assert sorted_hosts(replace(page, rows=rows), "own time", False) == (1, 3, 2, 0)
-
-
 # --- cores ---------------------------------------------------------------------------------------------------------
 
 
@@ -330,20 +283,6 @@ def cores_of(*busy: int) -> HostsPage:
     """One host with a core for each of these times."""
     data = host_bytes([steady(each, 6) for each in busy], steady(max(busy), 6))
     return hosts_page(summaries({"vm": data}))
-
-
-def test_the_slowest_core_of_one_host_is_named() -> None:
-    page = cores_of(1000, 1000, 1200, 1000)
-    assert page.slowest_core == 2
-    assert page.cores_statement == (
-        "vm:2 is the slowest of 4 cores: without waits, its step takes 1.26 ms, 200 µs (15.9%) longer than the "
-        "median core's. It comes last in 6 of 6 steps."
-    )
-    assert [row.slowest_in for row in page.cores] == [0, 0, 6, 0]
-    assert [row.cost_ps for row in page.cores][2] == pytest.approx(200 * US, rel=0.01)
-    assert [round(row.wait_percent or 0) for row in page.cores] == [16, 16, 0, 16]
-    assert all(row.busy_percent == pytest.approx(100 - (row.idle_percent or 0)) for row in page.cores)
-    assert page.cores_unknown.keys() == {"input_percent", "parts_ps.input"}
 
 
 def test_several_slow_cores_are_named_together_and_even_ones_are_not() -> None:

@@ -107,12 +107,6 @@ def test_versions_of_the_software(tmp_path: Path) -> None:
     assert check(run_facts(written(tmp_path, host0=space), budget_bytes=0)).versions is None
 
 
-def test_step_time_is_the_overview_s(tmp_path: Path) -> None:
-    run = written(tmp_path, host0=training())
-    step_time = Session(run).page(OVERVIEW).performance.step_time
-    assert step_time is not None and step_time.median_ps == run_facts(run).core_step_ps
-
-
 def test_without_markers_the_period_of_a_cycle_counts(tmp_path: Path) -> None:
     space = XSpace()
     small = [("jit_small(1)", at * 10 * MS + 6 * MS, at * 10 * MS + 7 * MS) for at in range(8)]

@@ -11,9 +11,6 @@ from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.hosts.summary import summarise
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.pages.overview.overview import overview
-from tpuprof.parsers.steps.xprof_view import XprofBreakdown
-
-Marks = list[tuple[str, int, int]]
 
 
 def page(*hosts: XSpace) -> Overview:
@@ -23,14 +20,6 @@ def page(*hosts: XSpace) -> Overview:
 
 def ops_in(steps: Sequence[int], duration: int = 60) -> list[OpSpec]:
     return [("fusion.1", "loop fusion", step * 100 + 5, duration) for step in steps]
-
-
-def marks(count: int) -> Marks:
-    return [(str(step), step * 100, step * 100 + 90) for step in range(count)]
-
-
-def parts(found: Overview) -> list[XprofBreakdown]:
-    return [step.breakdown for step in found.steps if isinstance(step.breakdown, XprofBreakdown)]
 
 
 def test_steps_are_inferred_beside_a_chip_that_the_program_does_not_use() -> None:

@@ -25,34 +25,6 @@ def page_of(*files: bytes) -> CountersPage:
     return counters_page(parts)
 
 
-@pytest.mark.parametrize(
-    ("data", "statement"),
-    [
-        (
-            counters.with_readings("TPU v6 Lite"),
-            "Over 1.20 s sampled of 3.00 s, matrix units worked 41.0%, vector units 12.0%; closest to its peak is "
-            "HBM Rd+Wr, 80.3% (TPU 0 core 0).",
-        ),
-        (
-            counters.with_custom_calls(),
-            "By the compiler's count, over 120 µs of custom calls, matrix units worked 72.0%, vector units 12.0%; "
-            "after matrix units, closest to its peak is Vector Load, 55.0% (TPU 0 core 0).",
-        ),
-        (
-            counters.with_periodic(),
-            "Over 1.00 ms sampled of 10.0 ms, matrix units worked 50.0%, vector units 12.5%; "
-            "after matrix units, closest to its peak is Vector ALUs, 12.5% (TPU 0 core 0).",
-        ),
-        (
-            counters.with_instructions(),
-            "By the compiler's count, custom call kernel.1 uses these parts of its time: VALU 60.0%, MXU0 60.0%.",
-        ),
-    ],
-)
-def test_the_answer(data: bytes, statement: str) -> None:
-    assert page_of(data).statement == statement
-
-
 def test_the_core_whose_matrix_units_worked_most_is_told_of() -> None:
     busier = counters.with_readings("TPU v7x", busy=lambda core: (0.5, 1.2)[core])
     assert "matrix units worked 49.2%" in page_of(busier).statement

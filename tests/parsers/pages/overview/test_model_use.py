@@ -5,19 +5,16 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from tests.support.build import present, session_at, tpu_plane
 from tpuprof.parsers.base.words import NO_TIMED_STEPS
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.pages.ops.key import OPS
 from tpuprof.parsers.pages.overview.accounts_of_ops import NOT_IN_STEPS
 from tpuprof.parsers.pages.overview.model import OP_ACCOUNTS, OVERVIEW
 from tpuprof.parsers.pages.overview.model_use.model_use import NO_COUNT, NO_PEAK, ModelUse, model_use, with_given
 from tpuprof.parsers.pages.overview.model_use.page import MODEL_USE
 from tpuprof.parsers.session.session import Session
-from tpuprof.tui.demo import demo_path
 
 STEPS = 4
 STEP = 10_000
@@ -101,16 +98,3 @@ def test_what_is_unknown_has_its_reason(tmp_path: Path) -> None:
         given = with_given(use, 2000, None)
         assert (given.mfu is None) == (why in (NO_TIMED_STEPS, NO_PEAK)), "which needs the peak and the step alone"
         assert given.hfu is None and "hfu" in given.unknown and "model_flops" not in given.unknown
-
-
-def test_flops_of_the_demo_are_those_of_its_ops() -> None:
-    """What the train step's computing ops have in their own counts, over its 20 steps."""
-    session = session_at(demo_path())
-    use, ops = session.page(MODEL_USE), session.page(OPS)
-    classes = ops.table.classes()
-    of_step = [
-        row for row, name in enumerate(ops.program) if "train_step" in name and classes[row] in ("compute", "vector")
-    ]
-    counted = float(np.nansum(ops.table.flops[of_step]))
-    assert use.step_flops == pytest.approx(counted / 20, rel=1e-9)
-    assert sum(fractions(use).values()) > 0.99

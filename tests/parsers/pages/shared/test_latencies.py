@@ -14,7 +14,6 @@ from tests.support.made.serving import (
     LAUNCH,
     US,
     Request,
-    batching_profile,
     five_requests,
     modules_profile,
     put,
@@ -42,16 +41,6 @@ def test_of_several_kinds_of_request_events_the_first_counts() -> None:
     inner = [Request((1000, 1100)), Request((2000, 2100))]
     found = read_requests(serving_profile([*inner, *[Request((3000, 3050), name="TfrtModelRun")]]))
     assert found.event == "TfrtModelRun" and us(found.total_ps) == [50]
-
-
-def test_requests_in_batches_last_to_their_batch_and_have_its_parts() -> None:
-    found = read_requests(batching_profile())
-    assert found.event == "BatchingSessionRun" and found.batches == 2
-    assert us(found.total_ps) == [300, 300, 980, 500, 490]
-    assert us(found.device_ps) == [110, 110, 320, 320, 320]
-    assert us(found.to_device_ps + found.from_device_ps) == [15] * 5
-    assert {found.models[at] for at in found.model} == {"m:1"}
-    assert page_of(batching_profile()).note.startswith("A session is a request: BatchingSessionRun, run in 2 batches.")
 
 
 def test_device_time_counts_before_transfers_and_once_and_requests_at_one_time_are_apart() -> None:

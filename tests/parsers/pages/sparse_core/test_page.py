@@ -36,29 +36,6 @@ def session_of(folder: Path, spaces: Sequence[XSpace]) -> Session:
     return session_at(folder)
 
 
-@pytest.mark.parametrize(
-    ("shape", "verdict", "statement"),
-    [
-        (
-            HEALTHY,
-            "not_bottleneck",
-            "The SparseCore is not the bottleneck: the TensorCore waits 22.0 µs (2.2%) for it. "
-            "It works 31.0% of the step, 29.9% beside the TensorCore.",
-        ),
-        (
-            BOUND,
-            "bottleneck",
-            "The SparseCore is the bottleneck: the TensorCore waits 470 µs (47.0%) for it. "
-            "It works 86.0% of the step, 40.0% beside the TensorCore.",
-        ),
-        (UNUSED, "idle", "The SparseCore is idle: it ran no op in any step."),
-    ],
-)
-def test_the_answer(shape: Shape, verdict: str, statement: str) -> None:
-    page = page_of(sparse_profile((shape,)))
-    assert (page.verdict, page.statement) == (verdict, statement)
-
-
 def test_idle_while_a_sparse_core_works_counts_as_held_up() -> None:
     shape = Shape(gather=(0, 0), scatter=(600, 300), scatter_done=(899, 1), idle=(700, 200))
     page = page_of(sparse_profile((shape,)))
@@ -91,12 +68,6 @@ def test_what_has_no_tensor_core_is_left_out_of_the_comparison() -> None:
     assert page.mean is not None and page.mean.both_ps == 400 * US and page.mean.sparse_ps == 860 * US
     assert [core.both_ps for core in page.sparse_cores] == [400 * US, None]
     assert set(page.unknown) == {"sparse_cores[].both_ms"}
-
-
-def test_without_tensor_cores_the_answer_is_unknown() -> None:
-    page = page_of(sparse_profile(with_tensor_cores=False))
-    assert page.verdict == "unknown" and "It works 31.0% of the step" in page.statement
-    assert page.mean is not None and page.mean.tensor_ps is page.mean.held_ps is None
 
 
 times = st.integers(0, 10**9).map(float)

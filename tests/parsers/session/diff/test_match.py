@@ -38,20 +38,6 @@ def test_shapes_and_opcodes_count() -> None:
     assert normalised("copy.3") == "" and normalised("") == ""
 
 
-def test_numbered_anew(tmp_path: Path) -> None:
-    """A compiler that gave every op another number: the ops are the same, whatever they are called."""
-    names = {"fusion.1": "fusion.2", "fusion.2": "fusion.11", "copy.3": "copy.30"}
-    renamed = Program(
-        steps=[[(names[name], time) for name, time in step] for step in STEPS],
-        texts={names[name]: text.replace(".1", ".77") for name, text in TEXTS.items()},
-        categories={"copy.30": "copy"},
-    )
-    diff = diff_of(tmp_path, BASE, renamed)
-    assert {item.old_name: item.name for item in diff.ops} == names
-    assert {item.matched_by for item in diff.ops} == {"text"} and {item.time.mark for item in diff.ops} == {"same"}
-    assert not any(item.text_changed for item in diff.ops)
-
-
 def test_other_shapes_under_the_same_name(tmp_path: Path) -> None:
     framework = {"fusion.1": "jit(step)/mlp/dot"}
     bigger = {**TEXTS, "fusion.1": TEXTS["fusion.1"].replace("[8,128]", "[16,128]")}
