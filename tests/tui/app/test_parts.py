@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.support.app.stage import LOGDIR, LOOK, NEWEST, OLDER, ReadyPages
+from tests.support.app.stage import LOGDIR, LOOK, NEWEST, ReadyPages
 from tests.support.made.pages import training_overview
-from tpuprof.parsers.capture.model import CaptureProgress
-from tpuprof.tui.app.capture import Captures
 from tpuprof.tui.app.context import AppPart, N
 from tpuprof.tui.app.current_run import CurrentRun
 from tpuprof.tui.app.options import AppOptions
-from tpuprof.tui.app.runs import Comparisons
 from tpuprof.tui.pages import TABS
 from tpuprof.tui.widgets.chrome import State
 from tpuprof.tui.widgets.popup import Popup
@@ -92,26 +89,3 @@ def test_the_first_page_is_loaded_and_then_that_of_the_shown_tab() -> None:
         "timeline": ["timeline", "flows"],
     }
     assert context.flash == "shows flows"
-
-
-def test_a_capture_warns_once_before_it_is_left() -> None:
-    context = PlainContext()
-    captures = Captures(context, shown_on(context), is_demo=False, is_of_hlo=False)
-    assert not captures.warns(has_room=True)
-    assert captures.begin("logs", "nowhere").startswith("nowhere is not an address")
-    assert not captures.is_under_way
-    assert captures.begin("logs", "localhost:1 50") == "" and captures.is_under_way and len(context.jobs) == 1
-    captures.take(CaptureProgress("localhost:1", "tracing", 50, 50))
-    assert captures.words.startswith("Tracing, 0.1 s left") or captures.words.startswith("Tracing, 0.0 s left")
-    assert not captures.warns(has_room=False)
-    assert captures.warns(has_room=True) and not captures.warns(has_room=True)
-
-
-def test_a_comparison_that_is_given_up_opens_no_screen() -> None:
-    context = PlainContext()
-    comparisons = Comparisons(context, AppOptions(cache=False))
-    comparisons.compare(OLDER, NEWEST)
-    assert comparisons.words == "Comparing train_a with train_b; Esc cancels"
-    comparisons.stop()
-    context.work_off()
-    assert not context.screens and not comparisons.words and context.flash == "The comparison was cancelled"

@@ -71,19 +71,6 @@ def test_usage_errors(call: Call, args: list[str]) -> None:
     call.error(EXIT_USAGE, *args)
 
 
-def test_nothing_there(call: Call, tmp_path: Path, logdir: Path) -> None:
-    call.error(EXIT_NOT_FOUND, "report", "overview", tmp_path / "nowhere")
-    call.error(EXIT_NOT_FOUND, "report", "runs", tmp_path / "nowhere")
-    call.error(EXIT_NOT_FOUND, "report", "overview", logdir, "--run", "1999")
-    _, hint = call.error(EXIT_NOT_FOUND, "report", "overview", logdir, "--host", "host7")
-    assert "host0" in hint and "host1" in hint
-
-
-def test_an_unreadable_profile(call: Call, tmp_path: Path) -> None:
-    (tmp_path / "host0.xplane.pb").write_bytes(b"\xff" * 300)
-    call.error(EXIT_UNREADABLE, "report", "overview", tmp_path)
-
-
 @pytest.mark.parametrize(
     "words", [["report", "overview", DEMO, "--width", "999999999"], ["diff", "x", "--width", "10001"]], ids=" ".join
 )
@@ -198,17 +185,6 @@ def test_no_secret_stands_in_a_sentence_a_hint_or_a_traceback(
     out, err = capsys.readouterr()
     assert "hunter2" not in out + err
     assert out + err
-
-
-def test_a_salvaged_file_is_fine_with_a_warning(call: Call, tmp_path: Path) -> None:
-    data = host_bytes(count=400)
-    (tmp_path / "host0.xplane.pb").write_bytes(data[: len(data) * 2 // 3])
-    out, err = call("report", "overview", tmp_path, "--format", "json")
-    assert any("cut off" in warning for warning in json.loads(out)["warnings"])
-    assert err == ""
-    out, err = call("report", "overview", tmp_path, "--format", "csv")
-    assert err.startswith("note: ") and "cut off" in err
-    assert "cut off" not in out
 
 
 @pytest.mark.parametrize(
@@ -329,13 +305,6 @@ def test_the_version_as_json(call: Call) -> None:
     assert told["decoding_core"] in ("c", "python")
     assert told["packages"]["numpy"] == np.__version__
     assert call("--version").out == f"tpuprof-tui {told['version']}\n"
-
-
-def test_logdir_is_another_word_for_the_path(call: Call, logdir: Path) -> None:
-    texts = []
-    for words in ([str(logdir)], ["--logdir", str(logdir)], [f"--logdir={logdir}"]):
-        texts.append(call("report", "runs", *words, "--format", "json").out)
-    assert RUN in texts[0] and len(set(texts)) == 1
 
 
 @pytest.mark.parametrize("flag", ["--help", "--version"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 from hypothesis import given, settings
@@ -11,15 +10,12 @@ from hypothesis import strategies as st
 from wcwidth import wcwidth
 
 from tests import EXAMPLES
-from tests.support.golden import check_golden
 from tpuprof.parsers.timeline.model import StepSpan
 from tpuprof.parsers.timeline.windows import cell_edges
 from tpuprof.tui.draw.axis import cells_at, mark_line, tick_line, ticks
 from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs, line_width, plain
 
-GOLDEN = Path(__file__).parent / "golden"
 PS = {"s": 10**12, "ms": 10**9, "us": 10**6, "ns": 10**3, "ps": 1}
-MS = 10**9
 
 
 def picoseconds(label: str) -> int:
@@ -108,24 +104,3 @@ def test_step_names_fit_or_are_left_out() -> None:
 def test_more_steps_than_can_be_told_apart_are_not_drawn() -> None:
     steps = tuple(StepSpan(str(at), at * 10, at * 10 + 10) for at in range(5000))
     assert plain(mark_line(cell_edges(0, 50_000, 50), BLOCK, steps=steps)) == "─" * 50
-
-
-def test_axes_of_many_windows() -> None:
-    lines = []
-    steps = tuple(StepSpan(str(100 + at), at * 250 * MS, (at + 1) * 250 * MS) for at in range(20))
-    for start, span, base in (
-        (0, 5_300 * MS, 0),
-        (2_640 * MS, 155 * MS, 0),
-        (2_640 * MS, 155 * MS, 2_500 * MS),
-        (2_640 * MS, 1_300_000, 2_640 * MS + 400_000),
-        (2_640 * MS, 1_300_000, 0),
-        (2_640 * MS + 123_456, 700, 0),
-        (0, 160, 0),
-        (0, 7_000 * 10**12, 0),
-    ):
-        edges = cell_edges(start, start + span, 100)
-        made = ticks(start, start + span, base, 100)
-        lines.append(plain(tick_line(made, edges, BLOCK)) + "|")
-        marks = (start + span // 3, start + span // 2)
-        lines.append(plain(mark_line(edges, BLOCK, cursor_ps=start + span * 3 // 4, marks=marks, steps=steps)) + "|")
-    check_golden(GOLDEN / "timeline-axis-block-100.txt", "\n".join(lines) + "\n")

@@ -5,20 +5,17 @@ from __future__ import annotations
 import math
 import unicodedata
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import EXAMPLES
-from tests.support.golden import check_golden, check_lines
+from tests.support.golden import check_lines
 from tpuprof.tui.draw.loglog import LEAST, MARKER, roofline_plot
 from tpuprof.tui.draw.loglog_scene import DECADES, LEFT, TOP, Axes, Point, Roof, scene_of
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Key, Line, StyleKey, plain
-
-GOLDEN = Path(__file__).parent / "golden"
 
 HBM = Roof("HBM", 1.64e12)
 VMEM = Roof("VMEM", 22e12)
@@ -68,11 +65,6 @@ def on_edge(axes: Axes, each: Point) -> bool:
 
 def key_at(line: Line, column: int) -> Key:
     return [key for text, key in line for _ in text][column]
-
-
-def test_frame() -> None:
-    lines = roofline_plot(SAMPLE, [HBM, VMEM], PEAK, Pen(76, BLOCK), 18, cursor=1)
-    check_golden(GOLDEN / "loglog_block_76x18.txt", "".join(line.rstrip() + "\n" for line in cells(lines)))
 
 
 ANY = st.one_of(st.floats(), st.sampled_from([0.0, -1.0, 5e-324, 1.7e308, 1.0]), st.floats(1e-4, 1e16))

@@ -67,15 +67,6 @@ def test_shifting_far_enough_shows_every_column(width: int) -> None:
     assert seen == {column.key for column in columns}
 
 
-def test_the_sorted_column_has_one_arrow() -> None:
-    columns = chosen_columns(screen_columns(HLO_OPS, PAGE, BLOCK), 120)
-    for sort, descending, arrow in (("self time", True, "▼"), ("count", False, "▲")):
-        text = plain(header_line(columns, Pen(120, BLOCK), sort, descending))
-        assert text.count(arrow) == 1
-        assert text.count("▼") + text.count("▲") == 1
-    assert "▼" not in plain(header_line(columns, Pen(120, BLOCK)))
-
-
 def test_the_selected_row_is_marked_and_keeps_its_class_colour() -> None:
     columns = chosen_columns(screen_columns(HLO_OPS, PAGE, BLOCK), 80)
     line = row_lines(columns, [0], 0, Pen(80, BLOCK))[0]

@@ -81,13 +81,6 @@ def test_a_number_with_many_digits_is_compared_exactly(ops: list[dict[str, Any]]
     assert rows("ops", "--filter", f"program_id={number + 1}")["matching_rows"] == 0
 
 
-def test_a_limit_is_counted() -> None:
-    whole, two = rows("ops", "--sort", "self_time_ps"), rows("ops", "--sort", "self_time_ps", "--limit", "2")
-    assert len(whole["rows"]) == whole["all_rows"] and not whole["left_out_rows"] and not whole["next"]
-    assert two["rows"] == whole["rows"][:2] and two["left_out_rows"] == two["matching_rows"] - 2
-    assert two["next"] == "tpuprof-tui report ops demo --format json --sort self_time_ps"
-
-
 @pytest.mark.parametrize("page", [page.name for page in PAGES if not page.is_of_arrays])
 def test_every_page_with_a_table_has_its_rows_chosen(page: str) -> None:
     everything = rows(page, "--filter", "")

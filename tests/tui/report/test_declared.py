@@ -6,17 +6,13 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
-
 from tests.support.reports import printed
-from tests.tui.cli.calls import ended
-from tpuprof.parsers.base.errors import EXIT_OK
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, Values, declared
 from tpuprof.tui.report.fields import Metric, Table, attribute, metric_rows, object_table
 from tpuprof.tui.report.json import COUNTS, Written
-from tpuprof.tui.report.page import Format, Head, ReportRequest
+from tpuprof.tui.report.page import Head, ReportRequest
 from tpuprof.tui.report.units import COUNT, VERBATIM
 
 RUN = Run("today", "/logs/today", (), ())
@@ -106,17 +102,3 @@ def test_an_empty_table_is_a_list_in_json_and_not_in_markdown() -> None:
     empty = Basket(())
     assert json.loads(printed(REPORT, empty, RUN, "json"))["fruits"] == []
     assert printed(REPORT, empty, RUN, "csv") == "name,count\n" and "Fruits" not in printed(REPORT, empty, RUN, "md")
-
-
-@pytest.mark.parametrize(("page", "key"), [("input", "ops"), ("overview", "top_ops"), ("memory-profile", "at_peak")])
-def test_a_limit_of_a_page_is_not_silent(page: str, key: str) -> None:
-    def report(form: Format, limit: int) -> str:
-        done = ended("report", page, "demo", "--format", form, "--limit", str(limit))
-        assert done.code == EXIT_OK
-        return done.out
-
-    document = json.loads(report("json", 0))
-    tables = [each[key] for each in document.get("allocators", [document])]
-    said = report("md", 1)
-    assert tables and all(f"Not shown: {len(rows) - 1} more." in said for rows in tables)
-    assert "Not shown" not in report("md", 0)

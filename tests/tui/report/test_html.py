@@ -24,23 +24,6 @@ def same(text: str) -> str:
     return text
 
 
-def test_markdown_of_reports_reads_as_it_does() -> None:
-    text = markdown.joined(
-        [
-            *markdown.page_head("Ops of a_b", ["host*0"], True, ["1 < 2"]),
-            *markdown.metrics_table([("a|b", "1"), ("c\\d", "n/a")]),
-            *markdown.numbered(["first", "second"]),
-            *markdown.notes_block(["a note"]),
-        ]
-    )
-    read = Read(as_html(text, same, 2))
-    assert read.of("h2") == ["Ops of a_b"] and read.of("h3") == ["Figures", "Notes"]
-    assert read.of("li") == ["hosts: host*0", "warning: 1 < 2", "first", "second", "a note"]
-    assert read.of("strong") == ["the times of this profile are simulated, not measured"]
-    assert read.of("th", "td") == ["figure", "value", "a|b", "1", "c\\d", "n/a"]
-    assert '<td class="n">1</td>' in as_html(text, same)
-
-
 @settings(max_examples=EXAMPLES)
 @given(st.lists(st.lists(st.text(), min_size=2, max_size=2), min_size=1, max_size=4), st.text())
 def test_any_text_comes_back_as_text(rows: list[list[str]], title: str) -> None:

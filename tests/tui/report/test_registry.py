@@ -19,7 +19,6 @@ from tpuprof.tui.pages import (
     command_named,
     load_above,
     load_of,
-    page_named,
     tab_of,
     views_of,
 )
@@ -61,12 +60,6 @@ def test_every_view_and_what_it_loads_are_there() -> None:
         assert command_named(page.name) is page
         assert callable(page.load_app())
         assert page.name in PAGE_NAMES or set(page.load_report().writers) >= {"text", "json", "md"}
-
-
-def test_pages_are_found_by_name() -> None:
-    assert len(set(PAGE_NAMES)) == len(PAGE_NAMES)
-    assert [page_named(name) for name in PAGE_NAMES] == list(PAGES)
-    assert page_named("no such page") is None
 
 
 @pytest.mark.parametrize("page", PAGES, ids=PAGE_NAMES)

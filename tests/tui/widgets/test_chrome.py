@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from tests.support.made.pages import training_overview
 from tests.support.made.runs import RUNS
-from tests.tui.report.test_reports import PAGES
 from tpuprof.parsers.base.errors import Damage
 from tpuprof.parsers.files.logdir import Logdir
 from tpuprof.parsers.hosts.progress import HostAtWork, Progress
-from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.tui.app.listings import changed_run_sentence, heading
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import BLOCK
@@ -36,8 +35,7 @@ def test_progress_of_each_host_where_there_is_room() -> None:
 
 
 def test_the_header_says_of_how_many_hosts_a_page_is() -> None:
-    page = PAGES["training"]()
-    assert isinstance(page, Overview)
+    page = training_overview()
     run = RUNS[0]
     assert len(page.hosts) < len(run.hosts)
     facts = heading("~", Logdir("~", RUNS, (), ()), run, None, page).facts
@@ -63,8 +61,7 @@ def test_what_a_changed_run_is_said_to_have() -> None:
 def test_the_badge_of_a_profile_that_lacks_something(
     hosts: int, damage: tuple[Damage, ...], simulated: bool, badge: str
 ) -> None:
-    page = PAGES["training"]()
-    assert isinstance(page, Overview)
+    page = training_overview()
     environment = replace(page.environment, host_count=hosts, damage=damage, simulated=simulated)
     page = replace(page, environment=environment, hosts=tuple(host.host for host in RUNS[0].hosts))
     assert heading("~", None, RUNS[0], None, page).badge == badge

@@ -43,7 +43,7 @@ from tpuprof.parsers.pages.ops.key import OPS
 from tpuprof.parsers.pages.sparse_core.page import SPARSE_CORE
 from tpuprof.parsers.timeline.measure import measure
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import ASCII, BLOCK, line_width
+from tpuprof.tui.draw.spans import ASCII, BLOCK, line_width, plain
 from tpuprof.tui.pages.collectives.view import CollectivesView
 from tpuprof.tui.pages.commands.diff.screen import ChangeList
 from tpuprof.tui.pages.commands.live_arrays.screen import ArraysList
@@ -178,6 +178,7 @@ def check(shown: ListView[Any]) -> None:
     for pen, height in ((Pen(61, ASCII), 9), (Pen(WIDTH, BLOCK), HEIGHT)):
         lines = shown.draw(pen, height)
         assert len(lines) <= height and all(line_width(line) <= pen.width for line in lines)
+        assert not pen.glyphs.is_ascii or all(plain(line).isascii() for line in lines)
     assert 0 <= shown.cursor < max(1, shown.count)
     drawn = [row for line in range(HEIGHT) if (row := shown.row_at(line)) is not None]
     assert drawn == list(range(drawn[0], drawn[0] + len(drawn))) if drawn else True

@@ -206,8 +206,6 @@ def test_only_columns_that_are_named_are_read(sql: str, columns: set[str]) -> No
 @pytest.mark.parametrize(
     ("sql", "sentence", "hint"),
     [
-        ("SELECT * FROM opss", "There is no table opss.", "try: one of: ops"),
-        ("SELECT nam FROM ops", "nam", "try: one of: name"),
         ("SELECT o.nam FROM ops o", "nam", "try: one of: name"),
         ("SELEC 1", "syntax error", "try: tpuprof-tui query --schema"),
         ("SELECT levensthein(name, 'a') FROM ops", "levensthein", "try: "),

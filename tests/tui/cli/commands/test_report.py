@@ -27,7 +27,6 @@ from tpuprof.parsers.base.errors import (
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.cli import main as cli
-from tpuprof.tui.cli.printing import PIPE_WIDTH
 from tpuprof.tui.demo import demo_path
 
 OLDER = "2025_01_01_00_00_00"
@@ -48,21 +47,6 @@ def test_run_and_host_are_chosen(call: Call, logdir: Path) -> None:
     assert facts["name"] == RUN and facts["core_step_ps"] > 0
     assert cli.main(["report", "overview", str(logdir), "--facts"]) == EXIT_USAGE
     assert cli.main(["report", "runs", str(logdir), "--host", "host0"]) == EXIT_USAGE
-
-
-def test_the_look_of_text(call: Call, monkeypatch: pytest.MonkeyPatch, logdir: Path) -> None:
-    monkeypatch.setenv("LC_ALL", "C.UTF-8")
-    monkeypatch.delenv("COLUMNS", raising=False)
-    command = ["report", "overview", str(logdir)]
-    texts = {}
-    for look in ([], ["--ascii"], ["--color", "16"], ["--width", "80"]):
-        texts["".join(look)] = call(*command, *look).out
-    assert max(map(len, texts[""].splitlines())) <= PIPE_WIDTH
-    assert not texts[""].isascii() and texts["--ascii"].isascii()
-    assert "\x1b[" in texts["--color16"]
-    assert max(map(len, texts["--width80"].splitlines())) <= 80
-    monkeypatch.setenv("LC_ALL", "C")
-    assert call(*command).out.isascii()
 
 
 # --- files
@@ -240,14 +224,6 @@ def test_a_trace_that_breaks_off_leaves_nothing(
     code = cli.main(["report", "timeline", str(logdir), "--format", "perfetto", "--output", str(file)])
     assert code == (EXIT_INTERRUPTED if isinstance(error, KeyboardInterrupt) else EXIT_UNREADABLE)
     assert file.read_text() == "old" and sorted(path.name for path in tmp_path.iterdir()) == ["logs", name]
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
-@pytest.mark.parametrize("form", ["perfetto", "json"])
-def test_a_full_device_is_one_plain_error(call: Call, logdir: Path, form: str) -> None:
-    command = ["report", "timeline", str(logdir), "--host", "host0", "--format", form, "--output", "/dev/full"]
-    sentence, _ = call.error(EXIT_USAGE, *command)
-    assert sentence == "/dev/full can't be written: no space left on device."
 
 
 # --- memory

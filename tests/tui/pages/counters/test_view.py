@@ -31,12 +31,6 @@ async def test_units_of_a_core(tmp_path: Path) -> None:
         check_golden("counters-raw-80x24", shown(app))
 
 
-async def test_in_ascii_with_16_colours(tmp_path: Path) -> None:
-    options = AppOptions(ascii=True, color="16")
-    async with on_units(tmp_path, with_readings("TPU v6 Lite"), (80, 24), options) as (app, _):
-        assert frame(app).isascii()
-
-
 async def test_other_cores_orders_and_filters(tmp_path: Path) -> None:
     async with on_units(tmp_path, with_readings("TPU v7x")) as (app, pilot):
         tab = ops_tab(app)
@@ -74,12 +68,3 @@ async def test_help_and_notes_say_what_was_never_seen(tmp_path: Path) -> None:
         await press(pilot, "escape")
         screens = [await after(pilot, key) for key in ("?", *["pagedown"] * 3)]
         assert any("Next, previous core" in text for text in screens)
-
-
-async def test_a_profile_without_counters_has_no_such_view(tmp_path: Path) -> None:
-    from tests.support.build import tpu_plane
-    from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-
-    tpu_plane(space := XSpace(), 0, [("fusion.1", "loop fusion", 0, 5)])
-    async with on_units(tmp_path, space.SerializeToString()) as (app, _):
-        assert "Units" not in frame(app)

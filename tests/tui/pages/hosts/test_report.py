@@ -1,4 +1,4 @@
-"""Reports on a run's hosts: golden texts, the contract's keys, reasons for all that is null, hostile names."""
+"""Reports on a run's hosts and cores: golden texts, the contract's keys, reasons for all that is null."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.pages.hosts.hosts import HOSTS, hosts_page
 from tpuprof.parsers.pages.hosts.model import HostsPage
-from tpuprof.tui.pages.hosts.report import REPORT
+from tpuprof.tui.pages.hosts.report import CORES_REPORT, REPORT
 from tpuprof.tui.report.page import TextLook
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -55,3 +55,7 @@ def test_cores_are_listed_by_their_numbers_however_the_file_has_them(tmp_path: P
 def test_every_page_is_as_it_was_and_keeps_the_contract(name: str) -> None:
     document = check_report(REPORT, "hosts", PAGES[name](), RUN, GOLDEN / f"hosts-{name}", LOOKS)
     assert "the profile does not say" not in document["unknown"].values()
+
+
+def test_cores_where_there_are_none() -> None:
+    check_report(CORES_REPORT, "cores", of_nothing(), RUN, GOLDEN / "cores-nothing", LOOKS)

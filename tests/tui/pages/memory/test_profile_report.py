@@ -5,17 +5,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.parsers.memory.allocators.made import given, host_space, profiles_of, training_page
-from tests.support.reports import asked_of, check_report
+from tests.parsers.memory.allocators.made import given, host_space, profiles_of
+from tests.support.reports import check_report
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.memory.allocators.model import MemoryProfilePage
 from tpuprof.parsers.pages.memory.over_time import memory_profile_page
 from tpuprof.tui.pages.memory.report.profile import REPORT, MemoryOverTime
-from tpuprof.tui.report.page import Format, TextLook
+from tpuprof.tui.report.page import TextLook
 
 GOLDEN = Path(__file__).parent / "golden"
 LOOK = TextLook(80, ascii_only=False, color=False)
@@ -32,19 +33,8 @@ def nothing() -> MemoryProfilePage:
     return memory_profile_page([()], ["host0"], ["This profile lacks what it takes. Capture it again."])
 
 
-PAGES = {"training": lambda: training_page()[0], "sparse": sparse, "nothing": nothing}
-
-
-def memory_profile_report(page: MemoryProfilePage, form: Format, limit: int | None = None) -> str:
-    made = REPORT.writers[form](MemoryOverTime(page, ()), asked_of(RUN, form, LOOK, limit))
-    assert isinstance(made, str)
-    return made
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_every_page_is_as_it_was_and_keeps_the_contract(name: str) -> None:
-    content = MemoryOverTime(PAGES[name](), training_page()[1] if name == "training" else ())
-    document = check_report(
-        REPORT, "memory-profile", content, RUN, GOLDEN / f"memory_profile_{name}", {"-80-block": LOOK}
-    )
+@pytest.mark.parametrize("made", [sparse, nothing])
+def test_every_page_is_as_it_was_and_keeps_the_contract(made: Callable[[], MemoryProfilePage]) -> None:
+    golden = GOLDEN / f"memory_profile_{made.__name__}"
+    document = check_report(REPORT, "memory-profile", MemoryOverTime(made(), ()), RUN, golden, {"-80-block": LOOK})
     assert "the profile does not say" not in document["unknown"].values()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +19,6 @@ from tpuprof.tui.cli.arguments.options import SPACES
 from tpuprof.tui.pages.memory.report.module import REPORT, ModuleReport
 from tpuprof.tui.report.page import FORMATS, Format, TextLook
 
-GOLDEN = Path(__file__).parent / "golden"
 RUN = Run("run", "/logs/run", (HostFile("host0", "/logs/run/host0.xplane.pb", 1, 0.0, False),), ())
 
 

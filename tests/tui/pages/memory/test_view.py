@@ -56,21 +56,6 @@ def test_frames(name: str, keys: Sequence[str]) -> None:
     check_golden(f"memory-{name}-80x24", seen(keys))
 
 
-def test_in_ascii() -> None:
-    assert seen(options=AppOptions(ascii=True)).isascii()
-    assert seen(("a", "t"), options=AppOptions(ascii=True)).isascii()
-    assert seen(("v",), options=AppOptions(ascii=True)).isascii()
-
-
-@pytest.mark.parametrize(("width", "height"), [(60, 15), (72, 18), (104, 28), (160, 48)])
-async def test_every_key_on_every_size(width: int, height: int) -> None:
-    async with on_memory(width=width, height=height) as (_, pilot):
-        for keys in ("jjlh", "sssb", "bbba", "a{}p", "GGt", "ttttt", "vljhkGv"):
-            await after(pilot, *keys)
-        await pilot.resize_terminal(80, 24)
-        await after(pilot)
-
-
 async def test_another_module() -> None:
     async with on_memory() as (app, pilot):
         assert "jit_train_step(1)" in frame(app)

@@ -150,26 +150,6 @@ def test_instructions_are_children_of_their_fusion_in_one_tree_and_counted_in_th
     assert list(inner["bytes"]) == list(op["bytes"])
 
 
-@pytest.mark.parametrize("limit", [1, 2, 5])
-def test_limits_count_what_they_hide(limit: int) -> None:
-    whole = document("op_profile.json")
-    cut = document("op_profile.json", limit=limit)
-    for tree in TREES:
-        whole_sizes = {node["name"]: len(node["children"]) + node["hidden_children"] for node in nodes(whole[tree])}
-        for node in nodes(cut[tree]):
-            assert len(node["children"]) <= limit
-            assert len(node["children"]) + node["hidden_children"] == whole_sizes[node["name"]]
-    ops = document("ops.json", limit=limit)
-    assert len(ops["ops"]) == limit and ops["op_count"] == 9
-    assert len(document("roofline.json", limit=limit)["ops"]) == limit
-    sides = [op["side"] for op in document("framework_ops.json", limit=limit)["ops"]]
-    assert sides.count("device") == limit and sides.count("host") == min(limit, 3)
-    assert len(rows("ops.csv", limit=limit)) == limit
-    kinds = [row["kind"] for row in rows("roofline.csv", limit=limit)]
-    assert kinds == ["program", "average step", "step", "step", *["op"] * limit]
-    assert "more" in REPORTS["ops.md"](small_pages(), limit)
-
-
 def test_a_limit_shows_the_same_tree_in_csv_and_json() -> None:
     shown = [
         node for node in nodes(document("op_profile.json", limit=2)["by_program"]) if node["kind"] != "instruction"

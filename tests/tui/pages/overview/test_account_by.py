@@ -14,7 +14,6 @@ from tests.support.build import tpu_plane
 from tests.tui.cli.calls import Call
 from tpuprof.parsers.base.errors import EXIT_USAGE
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.tui.pages import page_named
 from tpuprof.tui.pages.overview.ledger.report import By
 
 
@@ -37,11 +36,6 @@ def profile(tmp_path: Path) -> Path:
     path = tmp_path / "host0.xplane.pb"
     path.write_bytes(space.SerializeToString())
     return path
-
-
-def test_the_command_line_takes_what_the_account_is_divided_by() -> None:
-    page = page_named("ledger")
-    assert page is not None and page.other_groups == get_args(By)
 
 
 @pytest.mark.parametrize("by", get_args(By))

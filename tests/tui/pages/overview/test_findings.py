@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.golden import check_golden, check_lines, frame
+from tests.support.golden import check_lines, frame
 from tests.support.made.pages import MS, device_less_overview, training_overview, two_findings
 from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
 from tpuprof.parsers.pages.overview.model import Overview
@@ -19,7 +18,6 @@ from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, plain
 from tpuprof.tui.pages.overview.drawing import compose
 from tpuprof.tui.pages.overview.findings import finding_details, findings_table
 
-GOLDEN = Path(__file__).parent / "golden"
 GLYPHS = {"block": BLOCK, "plain": PLAIN, "ascii": ASCII}
 
 
@@ -45,13 +43,6 @@ def several_findings() -> tuple[Finding, ...]:
 
 def page_with_findings() -> Overview:
     return dataclasses.replace(training_overview(), findings=several_findings())
-
-
-def test_frame() -> None:
-    page = page_with_findings()
-    table = findings_table(page, Pen(120, BLOCK), cursor=2, with_evidence=True)
-    details = finding_details(page.findings[2], page, Pen(120, BLOCK))
-    check_golden(GOLDEN / "findings-block-120.txt", frame(table) + "\n" + frame(details))
 
 
 @given(

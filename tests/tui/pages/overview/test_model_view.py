@@ -5,7 +5,6 @@ from __future__ import annotations
 from tests.support.app.scene import after, scene
 from tests.support.app.stage import ReadyPages, answer, check_golden, demo_session, frame, make_app, overview_tab
 from tests.support.imports import loaded_by
-from tests.support.made.pages import training_overview
 from tpuprof.parsers.pages.overview.model import OVERVIEW
 from tpuprof.parsers.pages.overview.model_use.page import MODEL
 from tpuprof.tui.app.app import TpuprofApp
@@ -48,12 +47,6 @@ async def test_figures_and_meanings_are_those_of_the_view() -> None:
         assert "by name" in dict(overview_tab(app).meanings)
         assert "All figures" in await after(pilot, "i")
         assert "MFU" in frame(app)
-
-
-async def test_a_model_that_cannot_be_read_says_why() -> None:
-    async with scene(make_app(ReadyPages(training_overview())), ("v",)) as (app, pilot):
-        assert "The model can't be read." in frame(app)
-        assert "Top ops" in await after(pilot, "escape")
 
 
 def test_the_tab_imports_nothing_of_the_view_before_it_is_shown() -> None:

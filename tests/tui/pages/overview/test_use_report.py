@@ -8,14 +8,9 @@ from tests.tui.cli.calls import Call
 from tpuprof.parsers.base.errors import EXIT_USAGE
 
 
-@pytest.mark.parametrize(
-    ("flops", "said"),
-    [("4e13", "(4 cores"), ("9e13", "gives more FLOPs than are counted"), ("9e15", "That is impossible")],
-)
-def test_given_flops_are_judged(flops: str, said: str, call: Call) -> None:
-    text = " ".join(call("report", "model", "demo", "--model-flops", flops).out.split())
-    assert said in text and "HFU 37.5%" in text
-    assert "beyond the model's count" in text
+def test_given_flops_are_judged(call: Call) -> None:
+    text = " ".join(call("report", "model", "demo", "--model-flops", "9e13").out.split())
+    assert "gives more FLOPs than are counted" in text and "HFU 37.5%" in text and "beyond the model's count" in text
 
 
 @pytest.mark.parametrize("flops", ["0", "-1", "1e999", "many", "1e", "nan"])

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import EXAMPLES
-from tests.support.golden import check_golden, check_lines, frame
+from tests.support.golden import check_lines, frame
 from tests.support.made.runs import NOW, RUNS, facts_of, known
 from tpuprof.parsers.files.logdir import Run, newest_first
 from tpuprof.parsers.session.run_facts import RunFacts, nothing_known
@@ -18,8 +17,6 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs, Line, plain
 from tpuprof.tui.pages.runs import drawing
 from tpuprof.tui.pages.runs.fields import NOT_YET, RunRow, short_age
-
-GOLDEN = Path(__file__).parent / "golden"
 
 
 def rows_of(facts: bool = True) -> list[RunRow]:
@@ -30,10 +27,6 @@ def rows_of(facts: bool = True) -> list[RunRow]:
 def drawn(rows: list[RunRow], cursor: int, width: int, glyphs: Glyphs, order: str = "age") -> list[Line]:
     lines = drawing.list_lines(rows, cursor, 0, len(rows), drawing.RunListing(sort=order), NOW, Pen(width, glyphs))
     return lines + drawing.detail_lines(rows[cursor] if rows else None, Pen(width, glyphs))
-
-
-def test_frame() -> None:
-    check_golden(GOLDEN / "runs-block-140.txt", frame(drawn(rows_of(), 1, 140, BLOCK)))
 
 
 def test_before_anything_is_known() -> None:

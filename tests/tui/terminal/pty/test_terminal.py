@@ -303,21 +303,6 @@ def test_sixteen_colours_are_those_that_are_seen_on_the_background_that_it_answe
         leave(app, "\x11")
 
 
-def test_resizing_draws_for_the_new_size_and_keeps_the_cursor() -> None:
-    with demo(120, 40) as app:
-        app.press("jj")
-        app.settle()
-        app.resize(80, 24)
-        app.wait_for(lambda at: any(line.startswith("▸") for line in at.lines) and "2 Input " in at.text)
-        app.resize(50, 12)
-        app.wait_for_text("needs 60x15")
-        app.resize(120, 40)
-        app.wait_for(lambda at: sum(line.startswith("▸") for line in at.lines) == 1 and "Top ops" in at.text)
-        app.settle()  # of a frame that is under way some words may be missing
-        row = next(line for line in app.lines if line.startswith("▸"))
-        assert row.startswith("▸3 mlp/dot_general")  # the third finding
-
-
 def test_a_path_without_profiles_says_what_was_searched(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("x")
     with PtyApp(str(tmp_path), width=80, height=24) as app:

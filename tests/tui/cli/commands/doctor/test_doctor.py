@@ -224,12 +224,6 @@ def test_people_machines_and_secrets_are_taken_out(text: str, short: str, monkey
         assert Mask({"HOME": home}).text("/home/a/x of 'a'") == Mask({}).text("/home/a/x of 'a'") == "/home/a/x of 'a'"
 
 
-def test_no_secret_of_an_address_is_told() -> None:
-    for form in ("text", "json", "md"):
-        text = doctor_text(ENVIRONMENT, "s3://user:hunter2@bucket/x?token=hunter2", form)
-        assert "hunter2" not in text and "bucket/x" in text
-
-
 @pytest.mark.parametrize(("text", "fence"), [("a\n", "```"), ("``` b\n", "````"), ("`````\n", "``````")])
 def test_the_fence_is_longer_than_what_is_within(text: str, fence: str) -> None:
     assert fenced(text) == f"{fence}text\n{text}{fence}\n"

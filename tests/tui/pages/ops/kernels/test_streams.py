@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.app.scene import press, scene, shown
-from tests.support.app.stage import check_golden, frame, make_app, ops_tab
+from tests.support.app.stage import check_golden, make_app, ops_tab
 from tests.support.gpus import cpu_profile, gpu_profile, session_of
 from tests.support.reports import printed
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
@@ -53,11 +53,6 @@ def test_frames_of_gpus_and_of_a_dry_run(
     check_golden(f"{name}-80x24", shown(app_of(made(), tmp_path), keys, 80, 24))
 
 
-def test_kernels_in_ascii(tmp_path: Path) -> None:
-    app = app_of(gpu_profile(), tmp_path, AppOptions(ascii=True, color="never"))
-    assert shown(app, "3VV").isascii()
-
-
 async def test_launches_of_a_kernel_become_one_row_and_lead_to_their_op(tmp_path: Path) -> None:
     space = gpu_profile()
     line = space.planes[2].lines[0]
@@ -79,11 +74,6 @@ async def test_launches_of_a_kernel_become_one_row_and_lead_to_their_op(tmp_path
         assert ops_tab(app).selection == "wrapped_tanh"
         view.show_op(0)
         assert view.selection is not None
-
-
-async def test_views_of_a_device_without_kernels_are_four(tmp_path: Path) -> None:
-    async with scene(app_of(cpu_profile(4, INSIDE, ON_CPU), tmp_path), ["3", "V"]) as (app, _):
-        assert "[Roofline]" in frame(app) and "Kernels" not in frame(app)
 
 
 def test_a_profile_without_gpus_says_why_it_has_no_kernels(tmp_path: Path) -> None:

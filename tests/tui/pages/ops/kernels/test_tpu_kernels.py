@@ -129,8 +129,3 @@ def test_the_command_of_a_finding_about_a_kernel_shows_that_kernel(call: Call, t
     assert words[:2] == ["report", "kernels"]
     document = json.loads(call(*words, "--format", "json").out)
     assert [row["op"] for row in document["calls"]] == ["mm-bm_128-bk_512-.1"]
-
-
-async def test_in_ascii(tmp_path: Path) -> None:
-    async with on_kernels(tmp_path, (80, 24), AppOptions(ascii=True, color="16")) as (app, _):
-        assert frame(app).isascii()

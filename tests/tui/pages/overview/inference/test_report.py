@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +16,7 @@ from hypothesis import strategies as st
 from tests.support.build import PlaneBuilder
 from tests.support.golden import check_lines
 from tests.support.made.serving import batching_profile, five_requests, modules_profile, read_requests, serving_profile
-from tests.support.reports import check_report, printed
+from tests.support.reports import check_report
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.pages.shared.latencies import PERCENTILES, InferencePage, Latency, latencies
@@ -88,12 +87,6 @@ def test_every_page_is_as_it_was_and_keeps_the_contract(name: str) -> None:
     keys = {"percentile", "total_ms", "host_ms", "device_ms", "communication_ms"}
     assert all(set(row) == keys for row in document["percentiles"])
     assert [row["percentile"] for row in document["percentiles"]] == ([*PERCENTILES] if page.sessions > 1 else [])
-
-
-def test_a_limit_is_one_of_models_or_modules() -> None:
-    page = of_runs()
-    assert len(json.loads(printed(REPORT, page, run_of(page), "json", LOOKS["-80-block"], 1))["rows"]) == 1
-    assert len(json.loads(printed(REPORT, page, run_of(page), "json", LOOKS["-80-block"], 0))["rows"]) == 2
 
 
 ANY_PAGE = st.sampled_from(sorted(PAGES)).map(lambda name: PAGES[name]()) | st.text(max_size=40).map(hostile)
