@@ -467,9 +467,7 @@ class AppScreen(Screen[None]):
         path = os.path.expanduser(answer.strip())
         try:
             kind = import_module(_EXPORTING).kind_of(path, export)
-        except ProfileError as error:
-            return _with_hint(error)
-        except OSError as error:
+        except (ProfileError, OSError) as error:
             return _not_written(path, error)
         self._writing, self.flash = path, f"Writing {printable(path)}"
         self._write(path, kind, export.is_private)
@@ -479,9 +477,7 @@ class AppScreen(Screen[None]):
     def _write(self, path: str, kind: Kind, is_private: bool) -> None:
         try:
             said = f"Wrote {import_module(_EXPORTING).write(path, kind, is_private)} to {printable(path)}"
-        except ProfileError as error:
-            said = _with_hint(error)
-        except OSError as error:
+        except (ProfileError, OSError) as error:
             said = _not_written(path, error)
         self.call_later(self._written, said)
 
@@ -516,9 +512,7 @@ class AppScreen(Screen[None]):
         self.redraw()
 
 
-def _with_hint(error: ProfileError) -> str:
-    return f"{error.sentence} Try: {error.hint}." if error.hint else error.sentence
-
-
-def _not_written(path: str, error: OSError) -> str:
+def _not_written(path: str, error: ProfileError | OSError) -> str:
+    if isinstance(error, ProfileError):
+        return f"{error.sentence} Try: {error.hint}." if error.hint else error.sentence
     return f"{printable(path)} can't be written: {(error.strerror or str(error)).lower()}."
