@@ -8,6 +8,7 @@ import sys
 import tarfile
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -30,17 +31,14 @@ def _profile(folder: Path) -> Path:
     return file
 
 
-def _tar(folder: Path, end: str) -> tuple[list[str], Path]:
-    archive = folder / f"logs{end}"
-    with tarfile.open(archive, "w:gz" if "gz" in end else "w") as tar:
-        tar.add(_profile(folder / "packed"), MEMBER)
-    return ["report", "overview", str(archive)], archive
-
-
-def _zip(folder: Path) -> tuple[list[str], Path]:
-    archive = folder / "logs.zip"
-    with zipfile.ZipFile(archive, "w") as packed:
-        packed.writestr(MEMBER, host_bytes())
+def _archive(folder: Path, end: str) -> tuple[list[str], Path]:
+    archive, profile = folder / f"logs{end}", _profile(folder / "packed")
+    if end == ".zip":
+        with zipfile.ZipFile(archive, "w") as packed:
+            packed.write(profile, MEMBER)
+    else:
+        with tarfile.open(archive, "w:gz" if "gz" in end else "w") as tar:
+            tar.add(profile, MEMBER)
     return ["report", "overview", str(archive)], archive
 
 
@@ -88,10 +86,7 @@ def _dump_that_a_log_names(folder: Path) -> tuple[list[str], Path]:
 
 
 MAKERS: dict[str, Callable[[Path], tuple[list[str], Path]]] = {
-    "tar": lambda folder: _tar(folder, ".tar"),
-    "tgz": lambda folder: _tar(folder, ".tgz"),
-    "tar.gz": lambda folder: _tar(folder, ".tar.gz"),
-    "zip": _zip,
+    **{end: partial(_archive, end=end) for end in (".tar", ".tgz", ".tar.gz", ".zip")},
     "module": _module,
     "dump": _dump,
     "arrays": _arrays,

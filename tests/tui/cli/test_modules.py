@@ -8,27 +8,23 @@ from tests.tui.cli.calls import Done, modules_of, run
 from tpuprof.parsers.base.errors import EXIT_OK
 
 MOST = {
-    **{
-        "runs": 67,
-        "ops": 125,
-        "op-profile": 135,
-        "framework-ops": 130,
-        "roofline": 184,
-        "overview": 254,
-        "findings": 257,
-        "ledger": 254,
-    },
-    **{
-        "input": 258,
-        "hosts": 180,
-        "cores": 180,
-        "inference": 256,
-        "timeline": 144,
-        "counters": 122,
-        "memory": 179,
-        "memory-profile": 178,
-        "collectives": 204,
-    },
+    "runs": 67,
+    "ops": 125,
+    "op-profile": 135,
+    "framework-ops": 130,
+    "roofline": 184,
+    "overview": 254,
+    "findings": 257,
+    "ledger": 254,
+    "input": 258,
+    "hosts": 180,
+    "cores": 180,
+    "inference": 256,
+    "timeline": 144,
+    "counters": 122,
+    "memory": 179,
+    "memory-profile": 178,
+    "collectives": 204,
 }
 """How many modules of ours each report may import, of the demo as JSON; two more than it does.
 

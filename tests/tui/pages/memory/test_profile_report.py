@@ -1,7 +1,4 @@
-"""Memory profile reports: golden texts of a made profile, the contract's keys, reasons for all that is null, limits.
-
-`UPDATE_GOLDEN=1` in the environment writes the golden files anew.
-"""
+"""Memory profile reports: golden texts of a made profile, the contract's keys, reasons for all that is null, limits."""
 
 from __future__ import annotations
 

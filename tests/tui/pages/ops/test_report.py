@@ -1,7 +1,4 @@
-"""Reports of the op pages: the contract's keys, golden texts, reasons for all that is null, limits, hostile names.
-
-`UPDATE_GOLDEN=1` in the environment writes the golden files anew.
-"""
+"""Reports of the op pages: the contract's keys, reasons for all that is null, limits, hostile names."""
 
 from __future__ import annotations
 
@@ -31,6 +28,7 @@ from tpuprof.tui.pages.ops.report.op_profile import INSIDE_A_FUSION, MOST_INSTRU
 from tpuprof.tui.report.fields import NO_REASON
 from tpuprof.tui.report.json import NOT_FINITE
 from tpuprof.tui.report.page import Format
+from tpuprof.tui.report.page import Report as PageReport
 
 RUN = run_of()
 TREES = ("by_program", "by_category", "by_provenance")
@@ -44,31 +42,22 @@ def inside_of(pages: Pages) -> Callable[[int], Sequence[Instruction]]:
     return lambda row: known.get(row, ())
 
 
-def report_of(name: str) -> Report:
-    """How a page is printed in a format, ``ops.json``."""
-    page, _, suffix = name.partition(".")
-    form: Format = "json" if suffix == "json" else "csv" if suffix == "csv" else "md"
-
-    def report(pages: Pages, limit: int) -> str:
-        if page == "op_profile":
-            content = OpProfile(pages.op_profile, inside_of(pages))
-            return printed(op_profile.REPORT, content, RUN, form, limit=limit)
-        if page == "framework_ops":
-            return printed(framework_ops.REPORT, FrameworkOps(pages.framework_ops, pages.ops), RUN, form, limit=limit)
-        if page == "roofline":
-            return printed(roofline.REPORT, pages.roofline, RUN, form, limit=limit)
-        if page == "sources":
-            return printed(sources.REPORT, sources_page(pages.ops), RUN, form, limit=limit)
-        return printed(hlo_ops.REPORT, pages.ops, RUN, form, limit=limit)
-
-    return report
-
-
-REPORTS: dict[str, Report] = {
-    f"{page}.{suffix}": report_of(f"{page}.{suffix}")
-    for suffix in ("json", "csv", "md")
-    for page in ("ops", "op_profile", "framework_ops", "roofline", "sources")
+CONTENTS: dict[str, tuple[PageReport[Any], Callable[[Pages], object]]] = {
+    "ops": (hlo_ops.REPORT, lambda pages: pages.ops),
+    "op_profile": (op_profile.REPORT, lambda pages: OpProfile(pages.op_profile, inside_of(pages))),
+    "framework_ops": (framework_ops.REPORT, lambda pages: FrameworkOps(pages.framework_ops, pages.ops)),
+    "roofline": (roofline.REPORT, lambda pages: pages.roofline),
+    "sources": (sources.REPORT, lambda pages: sources_page(pages.ops)),
 }
+FORMS: tuple[Format, ...] = ("json", "csv", "md")
+
+
+def report_of(page: str, form: Format) -> Report:
+    report, content = CONTENTS[page]
+    return lambda pages, limit: printed(report, content(pages), RUN, form, limit=limit)
+
+
+REPORTS = {f"{page}.{form}": report_of(page, form) for form in FORMS for page in CONTENTS}
 JSON = [name for name in REPORTS if name.endswith("json")]
 
 

@@ -1,7 +1,4 @@
-"""The report on SparseCores: golden texts, reasons for all that is null, hostile names.
-
-`UPDATE_GOLDEN=1` in the environment writes the golden files anew.
-"""
+"""The report on SparseCores: golden texts, reasons for all that is null, hostile names."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""SparseCores as a view of the ops tab, on real screens.
-
-`UPDATE_GOLDEN=1` in the environment writes the golden frames anew.
-"""
+"""SparseCores as a view of the ops tab, on real screens."""
 
 from __future__ import annotations
 

@@ -184,19 +184,17 @@ def memory(shown: Documents) -> Iterator[Sum]:
 
 
 LISTS: tuple[Callable[[Documents], Iterator[Sum]], ...] = (
-    *(
-        owners,
-        parts_of_the_peak,
-        blocks_of_the_model,
-        claims,
-        hosts_and_cores,
-        shares,
-        input_ops,
-        collectives,
-        trees,
-        latencies,
-        memory,
-    ),
+    owners,
+    parts_of_the_peak,
+    blocks_of_the_model,
+    claims,
+    hosts_and_cores,
+    shares,
+    input_ops,
+    collectives,
+    trees,
+    latencies,
+    memory,
 )
 
 

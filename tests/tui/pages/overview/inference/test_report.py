@@ -1,7 +1,4 @@
-"""Inference reports: golden texts of made profiles, the contract's keys, reasons for all that is null, hostile names.
-
-`UPDATE_GOLDEN=1` in the environment writes the golden files anew.
-"""
+"""Inference reports: golden texts of made profiles, keys, reasons for all that is null, hostile names."""
 
 from __future__ import annotations
 
