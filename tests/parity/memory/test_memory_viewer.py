@@ -24,6 +24,7 @@ MODULES = sorted((Path(__file__).parents[2] / "demo" / "modules").glob("*.hlo_pr
 
 IN_PLACE = "XProf counts bytes that are worked on in place twice, for two buffers at one address"
 PLACE_IN_USE = "a place that several buffers share one after the other is in use until the last of them is freed"
+FILLED = "XProf names an array that begins empty after what sets it aside, we after what fills it"
 UNTRACED = "XProf leaves out a temporary allocation without a heap trace; the program sets it aside all the same"
 
 
@@ -86,6 +87,18 @@ def differences(theirs: Fields, memory: SpaceMemory, hlo: HloModule, point: int)
     )
 
 
+def _filled(theirs: Fields, ours: Fields, hlo: HloModule) -> dict[str, Difference]:
+    """The op and its source of arrays that something without a name, or a broadcast, sets aside for a loop to fill."""
+    filled = set[str]()
+    for buffer in hlo.proto.buffer_assignment.logical_buffers:
+        made = hlo.instruction_by_id(buffer.defined_at.instruction_id)
+        if made is not None and (not made.metadata.op_name or made.opcode in (b"broadcast", b"custom-call")):
+            filled.add(str(buffer.id))
+    texts = [name for name, value in theirs.items() if name in ours and isinstance(value, str)]
+    of_filled = [name for name in texts if name.startswith(("block/", "buffer/")) and name.split("/")[1] in filled]
+    return {name: Difference(ours[name], FILLED) for name in of_filled if not same(theirs[name], ours[name])}
+
+
 def _spans(theirs: Fields, live_ranges: list[Stay], why: str) -> dict[str, Difference]:
     """Ends of stays that are not XProf's."""
     result: dict[str, Difference] = {}
@@ -120,7 +133,7 @@ def compare_memory(answer: Any, hlo: HloModule, space: int) -> Comparison:
     memory = memory_of(hlo, space)
     point = int(answer.get("peakHeapSizePosition", 0)) + 1 if "heapSizes" in answer else 0  # after XProf's event
     theirs, ours = their_fields(answer), our_fields(memory, point)
-    known = differences(theirs, memory, hlo, point)
+    known = differences(theirs, memory, hlo, point) | _filled(theirs, ours, hlo)
     gone = {name: None for name, known_as in known.items() if known_as.ours is None and name not in ours}
     result = compare(theirs, ours | gone, known)
     assert not result.unused_specific(known)
