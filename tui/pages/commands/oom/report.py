@@ -132,6 +132,8 @@ def _markdown_error(triage: Triage, number: int, total: int, limit: int) -> list
         lines += ["", "```", *(plain(line).rstrip() for line in drawn)]
         lines += [f" and {len(rows) - len(shown)} more"] if len(rows) > len(shown) else []
         lines.append("```")
+        is_known = any(buffer.source for buffer in triage.need.buffers)
+        lines += [] if is_known else ["Nothing here names a line of source."]
     return [*lines, ""]
 
 

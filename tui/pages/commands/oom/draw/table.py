@@ -277,5 +277,8 @@ def _columns(triage: Triage, rows: Sequence[BufferRow], pen: Pen, marked: frozen
     beside_lines = room - 2 - max((len(place) for place, _ in places), default=0)
     shape = max(8, min(widest, max(room // 2, beside_all, min(beside_lines, _SHAPE))))
     place = max(8, room - shape - 2)
-    looks = {"shape": {"width": shape}, "source": {"width": place}}
+    looks = {
+        "shape": {"width": shape},
+        "source": {"width": place, "title": "source" if any(line for line, _ in places) else "op"},
+    }
     return left + screen_columns(ROWS, replace(shown, place_width=place), pen.glyphs, looks)
