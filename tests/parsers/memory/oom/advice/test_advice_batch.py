@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.parsers.memory.oom.advice.needs import GIB, MIB, buffer, need_of, needs, transformer
+from tests.parsers.memory.oom.advice.needs import GIB, MIB, buffer, need_of, needs
 from tests.parsers.memory.oom.advice.test_need import module
 from tpuprof.parsers.memory.account.need import MARGIN, Need, need_of_memory
 from tpuprof.parsers.memory.account.roles import read
@@ -24,13 +24,6 @@ def batch_advice(need: Need) -> Advice:
 def made(shape: str, count: int = 2) -> list[Buffer]:
     """Activations of a shape."""
     return [buffer(shape, f"jit(f)/jvp(net)/op{n}") for n in range(count)]
-
-
-def test_batch_that_fits() -> None:
-    advice = batch_advice(transformer())
-    assert advice.sentence == "26.7 GiB of activations grow with the batch, 64 on each device"
-    assert advice.how.startswith("batch 64 -> 32")
-    assert advice.arithmetic == "26.7 GiB in 20 buffers x 32/64 = 13.4 GiB; by arithmetic 33 fit"
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from tests.parsers.memory.oom.advice.needs import GIB, MIB, buffer, need_of
@@ -31,13 +29,6 @@ def test_a_matrix_product_has_no_axis_that_all_blocks_have() -> None:
     blocks = advise(need_of(*made, space="vmem", used=96 * MIB, capacity=64 * MIB))
     named = next(advice for advice in blocks if advice.saving_bytes is None)
     assert "which blocks have which axis is unknown" in named.arithmetic and FITS not in named.how
-
-
-def test_scratch_operand() -> None:
-    made = buffer("f32[40960,1024]{1,0:T(8,128)}", name="scratch_kernel.1", category="scoped", tag="scratch operand")
-    (advice,) = advise(need_of(made, space="vmem", used=160 * MIB, capacity=128 * MIB))
-    assert advice.sentence == "scratch operand f32[40960,1024] of scratch_kernel.1 takes 160 MiB of 128 MiB of VMEM"
-    assert advice.how == f"make the scratch smaller, 1/2 or less: 40960 -> 20480; {FITS}"
 
 
 def test_temporaries_alone() -> None:
@@ -90,10 +81,3 @@ def test_a_buffer_that_alone_is_larger_than_the_memory(shape: str, kinds: set[st
     assert found.keys() >= kinds and ("attention" in found["remat"].sentence if "remat" in kinds else True)
     batch = int(shape[4:].split(",", maxsplit=1)[0])
     assert f"batch {batch} -> {batch // 2}" in found["batch"].how and plan(need) is None
-
-
-def test_a_serving_engines_cache() -> None:
-    need = need_of(used=8 * GIB, capacity=6 * GIB, kind="cache")
-    (advice,) = advise(replace(need, wanted_tokens=65536, fitting_tokens=49152))
-    assert "65,536 tokens" in advice.sentence and advice.how.startswith("max_model_len=49152 fits")
-    assert advice.arithmetic == "8.00 GiB needed, 6.00 GiB there; 49,152 tokens fit"

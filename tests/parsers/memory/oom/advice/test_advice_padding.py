@@ -14,18 +14,6 @@ def padding(need: Need) -> list[Advice]:
     return [advice for advice in advise(need) if advice.kind == "padding"]
 
 
-def test_short_axes_last() -> None:
-    made = buffer("f32[4,128,128,9,18]{4,3,0,2,1:T(8,128)}", "one_hot", operator="OneHot")
-    (advice,) = padding(need_of(made, used=int(17.6 * GIB), capacity=16 * GIB))
-    assert advice.sentence == "12.6x padding of f32[4,128,128,9,18], tile (8,128): one_hot"
-    assert advice.how == "order its axes as f32[4,9,18,128,128]"
-    assert advice.saving_bytes == int(471.5 * MIB)
-    assert advice.arithmetic == (
-        "axis 4: 18 -> 128, axis 3: 9 -> 16; 4 x 128 x 128 x 16 x 128 x 4 B = 512 MiB, unpadded 40.5 MiB "
-        "(of the listed buffers)"
-    )
-
-
 @pytest.mark.parametrize(
     ("shape", "how", "saving"),
     [
