@@ -116,13 +116,6 @@ def test_several_servers_are_traced_at_once_and_one_hostname_is_told_apart(tmp_p
     }
 
 
-@pytest.mark.parametrize("size", [5 << 20, 40 << 20])
-def test_a_message_larger_than_grpc_takes_by_itself(tmp_path: Path, size: int) -> None:
-    with FakeProfiler(data=profile(padding=size)) as server:
-        result = capture([server.address], SHORT, str(tmp_path))
-    assert Path(result.files[0].path).read_bytes() == server.profile
-
-
 def test_an_answer_is_not_copied_once_it_has_arrived(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What gRPC takes to receive it is not ours; from there on it is looked at and written where it lies."""
     space = XSpace.FromString(profile())

@@ -11,14 +11,12 @@ import numpy as np
 import pytest
 from textual.geometry import Size
 
-from tests.support.build import PlaneBuilder, StatInput, tpu_plane
+from tests.support.build import PlaneBuilder, StatInput
 from tests.support.made.timelines import timeline_keys
-from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.ops.core.ops import FAR_PS, MOST_PS
 from tpuprof.parsers.timeline.details import EventStats, metadata_stats, own_stats
-from tpuprof.parsers.timeline.gaps import gaps
 from tpuprof.parsers.timeline.measure import mean_use, measure
 from tpuprof.parsers.timeline.model import StepSpan, Timeline, Track
 from tpuprof.parsers.timeline.read.flows import Flow, read_flows
@@ -185,17 +183,6 @@ def test_odd_times_are_drawn(spans: list[tuple[int, int]], line: str) -> None:
     draw_all(found, trace)
 
 
-def test_2000_calls_in_one_another_are_2000_lanes_and_drawn_at_once() -> None:
-    found, trace = load(one_line(*((at, 10_000 - 2 * at) for at in range(2000))))
-    (track,) = found.sections[0].tracks
-    assert track.depth == 2000
-    page = press_all(found, trace, times=20)
-    page.view.show_all()
-    page.view.next_event(1)
-    assert gaps(track)[0].tolist() == []
-    draw_all(found, trace)
-
-
 # --- names
 
 
@@ -298,38 +285,3 @@ def test_without_any_event_the_timeline_is_empty_and_every_key_does_nothing() ->
         page = press_all(found, trace)
         assert page.view.event is None and page.view.rows.all == []
         draw_all(found, trace)
-
-
-# --- cut and broken files
-
-
-def _whole() -> bytes:
-    space = XSpace()
-    ops = [(f"fusion.{at % 4}", "loop fusion", 100 * at, 90) for at in range(30)]
-    scopes = {f"fusion.{at}": f"jit(f)/layer{at}/add:" for at in range(4)}
-    tpu_plane(space, 0, ops, [("1", 0, 1500), ("2", 1500, 3000)], [("jit_f", 0, 2990)], scopes)
-    host = PlaneBuilder(space, "/host:CPU", 9)
-    line = host.line("python")
-    for at in range(20):
-        host.event(line, host.event_id("call"), 100 * at, 150 - at, flow=at << 2 | 3)
-    return space.SerializeToString()
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_a_broken_profile_is_drawn_or_refused(seed: int) -> None:
-    rng = random.Random(seed)
-    data = bytearray(_whole())
-    for _ in range(rng.choice((1, 3, 20))):
-        data[rng.randrange(len(data))] = rng.randrange(256)
-    if rng.random() < 0.3:
-        begin = rng.randrange(len(data))
-        del data[begin : begin + rng.choice((rng.randrange(200), len(data)))]  # or all that follows
-    try:
-        found, trace = load(bytes(data))
-    except ProfileError:
-        return
-    for section in found.sections:
-        for track in section.tracks:
-            sound(track)
-    press_all(found, trace, seed, times=10)
-    draw_all(found, trace)

@@ -8,12 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from tests.parsers.timeline.build import names, timeline, track
-from tests.support.build import PlaneBuilder, tpu_plane, trace_of
 from tpuprof.parsers.base.intervals import Int64s
-from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.timeline.model import CLASSES, EventNames, RateTrack, Section, StepSpan, Timeline, Track
 from tpuprof.parsers.timeline.read.flows import Flows
-from tpuprof.parsers.timeline.read.timeline import read_timeline
 from tpuprof.tui.pages.timeline.state import TimelineView
 
 MS = 10**9
@@ -44,29 +41,6 @@ def read_up_to(made: Timeline, sections: int) -> Timeline:
         first_ps=min(first for first, _ in spans),
         last_ps=max(last for _, last in spans),
     )
-
-
-def large_cores(cores: int = 2) -> XSpace:
-    """Cores with 4,000 ops, each in a loop, and a host thread; lines have their display names behind their events."""
-    space, ops = XSpace(), 4000
-    for number in range(cores):
-        fusions = [(f"fusion.{at % 7}", "loop fusion", at * MS, MS // 2) for at in range(ops)]
-        loops = [("while.1", "while", at * MS, 100 * MS) for at in range(0, ops, 100)]
-        steps = [(str(at), at * 400 * MS, (at + 1) * 400 * MS) for at in range(ops // 400)]
-        scopes = {f"fusion.{at}": f"jit(f)/layer_{at % 3}/dot_general:" for at in range(7)}
-        nested = sorted([*fusions, *loops], key=lambda op: (op[2], -op[3]))
-        tpu_plane(space, number, nested, steps, framework_ops=scopes)
-        for line in space.planes[number].lines:
-            line.display_name, line.display_id = line.name + b" shown", 50 - line.id
-    PlaneBuilder(space, "/host:CPU", 9).spans("python", [("call", 0, ops * MS)])
-    return space
-
-
-def read_in_parts(space: XSpace) -> list[Timeline]:
-    """What is shown of a profile one after the other, the whole at the end."""
-    parts: list[Timeline] = []
-    whole = read_timeline(trace_of(space), "host0", "p", on_part=parts.append)
-    return [*parts, whole]
 
 
 def _steps() -> list[tuple[int, int]]:

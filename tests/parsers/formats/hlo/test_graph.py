@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.demo.profile.hlo_module import Module
 from tests.support.build import present
 from tests.support.files.hlo_graphs import SMALL, deep_module, small_graph
 from tpuprof.parsers.base.errors import ProfileError
@@ -77,10 +76,6 @@ def test_the_schedule_is_the_order() -> None:
     assert GRAPH.is_scheduled
     body = GRAPH.computation(row("copy.7"))
     assert names(GRAPH.rows(body))[5:8] == ["next", "all-reduce-start", "copy.7"]
-    graph = HloGraph(HloModule(hlo_pb2.HloProto.FromString(Module("jit_train_step").proto_bytes)))
-    for number in range(graph.computation_count):
-        place = {each: at for at, each in enumerate(graph.rows(number))}
-        assert all(place[each] < place[at] for at in place for each in graph.operands[at].tolist())
 
 
 def test_calls_that_lead_back_to_themselves_end() -> None:

@@ -6,13 +6,11 @@ import threading
 
 import pytest
 
-from tests.demo.profile.hlo_module import Module, leaves
 from tests.support.build import PlaneBuilder, bare_host, present, trace_of
 from tpuprof.parsers.formats.hlo import programs
 from tpuprof.parsers.formats.hlo.matrix import matrix_works
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.programs import HloModules
-from tpuprof.parsers.formats.hlo.shapes import shape_of_proto, shapes_in
 from tpuprof.parsers.formats.proto import hlo_pb2
 from tpuprof.parsers.formats.xspace.trace import Trace
 
@@ -179,24 +177,3 @@ def test_what_cannot_be_read_says_why() -> None:
     assert found.problem(9) == "The profile does not hold the compiled HLO of program 9."
     assert found.module(1) is not None
     assert not HloModules.of(trace_of(bare_host())).names
-
-
-@pytest.mark.parametrize("name", ["jit_eval_step", "jit_train_step"])
-def test_a_compiled_module_reads_whole(name: str) -> None:
-    compiled = Module(name)
-    module = HloModule(compiled.proto)
-    assert module.name == name
-    sourced = 0
-    for proto in compiled.instructions.values():
-        one = present(module.instruction(proto.name.decode()))
-        assert list(one.operands) == [operand.name.decode() for operand in compiled.operands(proto)]
-        assert [found.shape for found in shapes_in(one.shape)] == [shape_of_proto(part) for part in leaves(proto.shape)]
-        assert one.expression.startswith(f"%{one.name} = {one.shape} {one.opcode}(")
-        assert (one.source is not None) == (proto.metadata.stack_frame_id > 0)
-        sourced += one.source is not None
-        if one.is_fusion:
-            inner = compiled.called(proto)[0].instructions
-            assert [part.name for part in module.fused(one.name)] == [
-                part.name.decode() for part in inner if part.opcode != b"parameter"
-            ]
-    assert sourced == {"jit_eval_step": 390, "jit_train_step": 1238}[name]
