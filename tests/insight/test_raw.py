@@ -328,32 +328,3 @@ def test_what_no_op_takes_is_waiting_of_some_kind(profile: Profile) -> None:
     longest = fmean(max(times) for times in zip(*(core.step_ps for core in cores), strict=True)) / 1e9
     before_others = longest - fmean(step_ms(cores))
     assert said == pytest.approx(mean_over(cores, without_op_ms) + before_others, rel=MEASURED)
-
-
-# ---- profiles without a TPU ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.shared
-@pytest.mark.parametrize("name", ["gpu-v100-bert", "gpu-mi300-jax"])
-def test_nothing_is_found_of_gpus(name: str, shared: Path) -> None:
-    planes = [plane.name for plane in read(_of(shared, name).file).planes]
-    assert any(plane.startswith(b"/device:GPU") for plane in planes)
-    assert not _overview(_of(shared, name)).findings
-
-
-@pytest.mark.shared
-def test_that_no_device_was_traced_is_what_the_planes_say(shared: Path) -> None:
-    profile = _of(shared, "cpu-only")
-    planes = read(profile.file).planes
-    assert not any(plane.name.startswith(b"/device:") for plane in planes)
-    launches = [
-        event
-        for plane in planes
-        for line in plane.lines
-        for event in line.events
-        if b"::Execute" in plane.event_metadata[event.metadata_id].name
-    ]
-    (finding,) = _overview(profile).findings
-    assert finding.kind == "no-device"
-    assert finding.worth_ps is None
-    assert ("launched no program" in "\n".join(finding.evidence)) == (not launches)

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from tests.insight.cases.all import CASES as ALL
-from tests.insight.cases.all import HALF_OF, SHAPES, SHOWN, SPLIT
+from tests.insight.cases.all import SHAPES, SPLIT
 from tests.insight.cases.case import HALVES, LATER, Case
 from tests.insight.cases.reader import VOCABULARY
 from tests.insight.cases.shape import Plant
-from tests.insight.simulator.code import V4, V5E, V5P, V6E, V7X
+from tests.insight.simulator.code import V5E, V5P
 from tests.insight.simulator.play import MS, Chips, Chore, Launch, Loop, Played
 from tests.insight.simulator.scene import Scene, compiled, play
 from tests.insight.simulator.stack import Beside, Gemms, Stack
@@ -43,12 +43,6 @@ def test_each_shape_was_in_both_halves_when_it_was_made() -> None:
             alike = [case for case in CASES if case.shape == shape and len(case.planted) == count]
             halves = Counter(SPLIT[case.name] for case in alike)
             assert all(halves[half] for half in HALVES), (shape, what)
-
-
-def test_each_half_has_a_third_of_the_cases() -> None:
-    for parts in (("shapes", "jobs"), ("pairs", "pairs of jobs")):
-        halves = Counter(HALF_OF[case.name] for case in CASES if case.part in parts)
-        assert 3 * min(halves[half] for half in HALVES) >= halves.total()
 
 
 PAIRS = {
@@ -148,24 +142,6 @@ def test_a_pause_of_one_host_holds_up_all_cores_in_its_step_alone() -> None:
 )
 def test_when_a_problem_comes_is_told_by_its_rhythm_or_its_first_step(plant: Plant, text: str, says: bool) -> None:
     assert bool(re.search(plant.when, text)) == says
-
-
-@pytest.mark.parametrize(
-    ("later", "least"),
-    [("jobs", (24, 32, 16)), ("codebases", (18, 45, 24)), ("labs", (17, 49, 16)), ("domains", (16, 38, 12))],
-)
-def test_later_cases_are_many_of_all_chips_and_held_back_until_they_are_shown(
-    later: str, least: tuple[int, int, int]
-) -> None:
-    cases = [case for case in ALL if case.later == later]
-    counts = Counter(len(case.planted) for case in cases)
-    assert all(counts[planted] >= number for planted, number in enumerate(least))
-    assert {HALF_OF[case.name] for case in cases if case.name not in SHOWN} == {"held"}
-    assert {case.scene.device for case in cases} == {V4, V5E, V5P, V6E, V7X}
-
-
-def test_domains_have_most_kinds() -> None:
-    assert len({case.kind for case in ALL if case.later == "domains" and not case.is_healthy}) >= 25
 
 
 def test_programs_of_one_name_have_ids_of_their_own() -> None:

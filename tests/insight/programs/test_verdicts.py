@@ -20,7 +20,7 @@ from tpuprof.parsers.pages.findings.generic.on_cpu import LEAST, NOT_TRACED, TRA
 from tpuprof.parsers.pages.input.input import INPUT
 from tpuprof.parsers.pages.input.model import FROM_SOURCE
 from tpuprof.parsers.pages.overview.inference import INFERENCE
-from tpuprof.parsers.pages.overview.model import LEDGER, OVERVIEW, Overview
+from tpuprof.parsers.pages.overview.model import OVERVIEW, Overview
 from tpuprof.parsers.session.session import Session
 from tpuprof.parsers.steps.generic.cpu import ASYNCHRONOUS
 
@@ -93,28 +93,6 @@ def test_a_healthy_program_is_bound_by_its_ops(name: str, way: str, program: Cal
     assert verdict(page) in ("uncounted", *["collective-bound"] * (name == "eight devices"))
     assert all((finding.worth_fraction or 0.0) < 0.4 for finding in page.findings if finding.kind != "collective")
     assert page.bottleneck.classification in ("device", "unknown")
-
-
-@pytest.mark.parametrize("name", ["starved", "recompiling", "checkpoint"])
-@pytest.mark.parametrize("way", ["traced", "untraced"])
-def test_the_trace_beside_the_profile_says_the_same(name: str, way: str, program: Callable[[str], Program]) -> None:
-    of = program(name)
-    page = Session(open_logdir(str(of.trace(way))).find_run(None)).page(OVERVIEW)
-    profile = of.overview(way)
-    assert verdict(page) == verdict(profile) and first(page).title == first(profile).title
-    assert present(first(page).worth_ps) == pytest.approx(present(first(profile).worth_ps), rel=0.01)
-
-
-@pytest.mark.parametrize("name", FAULTS)
-@pytest.mark.parametrize("way", ["traced", "untraced"])
-def test_owners_add_up_to_the_steps(name: str, way: str, program: Callable[[str], Program]) -> None:
-    session = program(name).session(way)
-    ledger = present(session.page(LEDGER))
-    assert (ledger.owner_ps.sum(axis=2) == ledger.step_ps).all() and (ledger.owner_ps >= 0).all()
-    page = session.page(OVERVIEW)
-    assert sum(finding.worth_ps or 0 for finding in page.findings) <= ledger.mean_whole_ps * 1.001
-    for finding in page.findings:
-        assert sum(claim.time_ps for claim in finding.claims) == pytest.approx(present(finding.worth_ps))
 
 
 @pytest.mark.parametrize("name", ["starved", "queue", "grain"])

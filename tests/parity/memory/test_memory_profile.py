@@ -26,7 +26,6 @@ from tpuprof.parsers.memory.allocators.profile import (
     EARLIER,
     FLAT_DEVICE,
     STACK,
-    host_memory,
     memory_profile_of,
     runs_of_devices,
 )
@@ -218,15 +217,6 @@ def test_every_field_of_the_goldens(shared: Path, name: str, agrees: Agrees) -> 
         agrees(repeated, "memory profile by XProf's rules")
         shown.add(modules)
         agrees(shown, "memory profile")
-
-
-@pytest.mark.shared
-@pytest.mark.parametrize("name", NO_THREADS)
-def test_a_profile_without_host_threads_has_a_reason_where_xprof_has_nothing(shared: Path, name: str) -> None:
-    trace = Trace.open(str(shared / PROFILES[name]))
-    assert (shared / "golden" / name / "memory_profile.json").read_bytes() == b""
-    found = host_memory(trace, "host0")
-    assert found.allocators == () and "no host events" in (found.why_empty or "")
 
 
 @pytest.mark.shared

@@ -14,7 +14,7 @@ from tests.parity.oracle.fields import Agrees, Comparison, Difference, Value, co
 from tests.parity.oracle.golden import RUNS, golden_answer
 from tests.parity.oracle.op_fields import Cells, explained, rules_of, summaries_of, table_fields
 from tpuprof.parsers.hosts.summary import HostSummary
-from tpuprof.parsers.pages.overview.model import Overview, percent_of_steps
+from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.pages.overview.overview import overview
 from tpuprof.parsers.pages.shared.steps import common_steps
 from tpuprof.parsers.steps.xprof_view import XprofBreakdown
@@ -264,10 +264,3 @@ def test_every_field_is_xprofs_or_differs_for_a_reason(shared: Path, name: str, 
     result = compare_overview(answer, page, summaries, stated | SPECIFIC[name], sparse)
     assert result.unused_specific(SPECIFIC[name]) == []
     agrees(result, "overview")
-
-
-@pytest.mark.shared
-def test_the_share_of_input_is_the_true_one(shared: Path) -> None:
-    page = overview(summaries_of(shared, "synthetic-a"))
-    assert percent_of_steps(page.steps, "infeed_ps") == pytest.approx(20.0, rel=1e-12)  # 2 of 10 ms; XProf prints 17.7%
-    assert page.bottleneck.input_percent == pytest.approx(15.0, rel=1e-12)  # one core waits 2 ms, the other 1 ms
