@@ -56,7 +56,7 @@ _READS: Table[Sequence[Any]] = object_table(
 _LEAST = "what it takes at least: the larger of FLOPs at the peak and bytes at HBM's, op by op"
 _TOLD = "what walking the compiler's tiles tells; nobody measured it"
 _WHY, _NOT_TOLD = "problem says why", "reason says why"
-_REASON = attribute("reason", VERBATIM, "why nothing is claimed of its time; empty where something is", "why no claim")
+_REASON = attribute("reason", VERBATIM, "why nothing is claimed of its time; empty where something is")
 _FIGURES: tuple[Metric[ProgramRow], ...] = (
     attribute("module", TEXT, "the compiled program", "module", name="name"),
     attribute("origin", VERBATIM, "the file, or the module of a profile, that it comes from"),
@@ -71,7 +71,7 @@ _FIGURES: tuple[Metric[ProgramRow], ...] = (
     attribute("hbm_bytes", BYTES, "moved through HBM at least", "HBM bytes", null=_WHY, name="total.hbm_bytes"),
     attribute("fingerprint", nested(_PRINTS), "what it is known by", null="its text is cut"),
     _REASON,
-    attribute("problem", VERBATIM, "why its figures are unknown; empty where they are not", "unknown"),
+    attribute("problem", VERBATIM, "why its figures are unknown; empty where they are not"),
 )
 _MODULES: Table[Sequence[ProgramRow]] = object_table(
     "modules", _FIGURES, markdown=("module", "count", "bound_ms", "told_ms")
