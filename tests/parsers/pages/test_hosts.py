@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.build import bare_host, present, session_at, summary_of, tpu_plane, write_run
-from tests.support.gpus import cpu_profile, gpu_profile
+from tests.support.gpus import cpu_profile
 from tests.support.made.many_hosts import US, host_bytes, profiles, steady, straggling_page, summaries
 from tpuprof.parsers.base.errors import Problem
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
@@ -343,12 +343,3 @@ def test_hosts_that_run_steps_on_their_cpus_are_compared_where_they_meet(meets: 
     assert page.cores_statement == f"Steps can't be compared: {NO_COMMON_STEPS}."
     assert [present(row.parts_ps)[PARTS.index("compute")] for row in page.rows] == [20 * US, 90 * US]
     assert all(row.cost_ps is None and row.wait_percent is None for row in page.rows)
-
-
-def test_a_host_with_gpus_has_its_steps() -> None:
-    page = hosts_page([summary_of(gpu_profile())])
-    row = page.rows[0]
-    assert present(row.step_time).count and sum(present(row.parts_ps)) == pytest.approx(
-        present(row.step_time).average_ps
-    )
-    assert not row.problems and len(page.cores) == row.cores

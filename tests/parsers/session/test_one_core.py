@@ -24,7 +24,6 @@ from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.parsers.pages.overview.inference import INFERENCE
 from tpuprof.parsers.pages.overview.model import OVERVIEW
 from tpuprof.parsers.pages.shared.key import SUMMARIES
-from tpuprof.parsers.session.diff.compare import compare
 from tpuprof.parsers.session.one_core import narrowed
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.demo import demo_path
@@ -279,15 +278,6 @@ def test_a_file_that_is_cut_says_so_of_a_core_too(tmp_path: Path) -> None:
     data = host_bytes(3)
     whole = session_at(write_run(tmp_path, vm=data[: len(data) * 2 // 3]))
     assert any("cut off" in text for text in whole.of_core("0").page(OVERVIEW).warnings)
-
-
-def test_cores_are_compared(tmp_path: Path) -> None:
-    before = session_at(write_run(tmp_path / "a", vm=host_bytes(2, 1)))
-    after = session_at(write_run(tmp_path / "b", vm=host_bytes(2, 2)))
-    whole = compare(before, after)
-    one = compare(before.of_core("1"), after.of_core("1"))
-    assert (one.before.hosts, one.before.core_count, whole.before.core_count) == (("vm:1",), 1, 2)
-    assert one.before.path == whole.before.path
 
 
 def test_a_host_of_a_pod_is_narrowed_alone(tmp_path: Path) -> None:

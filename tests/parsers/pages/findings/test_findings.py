@@ -1,10 +1,9 @@
-"""All findings together: their order and limits, odd evidence, and whole profiles."""
+"""All findings together: their order and limits, and odd evidence."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,19 +13,13 @@ from hypothesis import strategies as st
 from tests import EXAMPLES
 from tests.parsers.pages.findings.build import PEAKS, US, Op, evidence, findings, grid, table, with_
 from tpuprof.parsers.base.words import factor_text, ordinal, path_end, share, shortened, time
-from tpuprof.parsers.formats.hlo.programs import HloModules
-from tpuprof.parsers.formats.xspace.trace import Trace
-from tpuprof.parsers.hosts.summary import summarise
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.host_events.activity import Activity, Compilation, IdleTime
 from tpuprof.parsers.ops.roofline import table_rates
 from tpuprof.parsers.pages.findings.finding import Evidence, Finding
-from tpuprof.parsers.pages.overview.overview import evidence_of
 from tpuprof.parsers.steps.aligned import AlignedSteps, InputSource
 from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.times import SlowOp
-
-V6E = "profiles/tpu-v6e-inference/plugins/profile/run/host0.xplane.pb"
 
 WITHOUT_WORTH = ("uncounted", "no-device", "memory-full", "silence", "unexplained")
 
@@ -194,25 +187,3 @@ def test_figures_have_three_digits_and_a_unit() -> None:
         "other", "3rd", "4th", "11th", "21st", "22nd", "112th",
     ]  # fmt: skip
     assert (shortened("a" * 40, 10), path_end("a" * 90 + "b")) == ("aaaaaaa...", "..." + "a" * 56 + "b")
-
-
-# --- whole profiles ------------------------------------------------------------------------------------------------
-
-
-def found_in(trace: Trace) -> dict[str, Finding]:
-    """The findings of a run with one host."""
-    summary = summarise(trace, "host0")
-    return {
-        finding.kind: finding
-        for finding in check(evidence_of([summary], summary.table, summary.steps, [HloModules.of(trace)]))
-    }
-
-
-@pytest.mark.shared
-def test_the_offloading_profile_waits_for_its_copies_and_is_never_idle(shared: Path) -> None:
-    found = found_in(Trace.open(str(shared / V6E)))
-    assert set(found) == {"host-offload"}
-    assert found["host-offload"].worth_ps == pytest.approx(760e9, rel=0.01)
-    assert found["host-offload"].place.target == "copy-done.4"
-    assert "Compute takes 24.0 ms, the most that overlap can hide." in found["host-offload"].advice
-    assert any("GB/s at most" in sentence for sentence in found["host-offload"].evidence)

@@ -2,59 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
-import pytest
+from hypothesis import given
 
-from tests.support.made.op_pages import empty_space, pages_of, small_pages
+from tests.parsers.pages.ops.test_op_pages import HBM_READ_500, Profile, page_of, profiles, summed
 from tpuprof.parsers.ops.roofline import work_of
+from tpuprof.parsers.ops.table import clone_keys
 from tpuprof.parsers.pages.ops.op_groups import op_groups
 
 
-def test_copies_are_one_row_with_their_sums() -> None:
-    ops = small_pages().ops
-    groups = op_groups(ops)
-    table, names = groups.page.table, ops.table.name
-    at = groups.op_count.tolist().index(3)
-    members = np.flatnonzero(groups.group == at)
-    assert sorted(names[row] for row in members) == ["fusion.21", "fusion.22", "fusion.23"]
-    assert int(groups.main[at]) == members[0]
-    assert table.name[at] == names[members[0]]
-    for column in ("occurrences", "total_ps", "self_ps", "flops", "bytes_accessed", "hbm_bytes"):
-        assert getattr(table, column)[at] == getattr(ops.table, column)[members].sum()
-    assert table.minimum_ps[at] == ops.table.minimum_ps[members].min()
-    assert groups.page.self_fraction[at] == pytest.approx(ops.self_fraction[members].sum())
-    assert groups.page.rates.flops_per_second[at] == pytest.approx(
-        ops.table.flops[members].sum() / (ops.table.total_ps[members].sum() / 1e12)
-    )
-    assert groups.page.rates.bound_name(at) == ops.rates.bound_name(int(members[0]))
-
-
-def test_other_ops_stay_as_they_are_and_nothing_is_lost() -> None:
-    ops = small_pages().ops
-    groups = op_groups(ops)
-    page = groups.page
-    assert len(groups) == len(ops) - 2 == len(page.program) == len(page.op_class)
-    assert page.table.self_ps.sum() == ops.table.self_ps.sum()
-    assert (np.diff(page.table.self_ps) <= 0).all()
-    assert page.cumulative_fraction[-1] == pytest.approx(ops.cumulative_fraction[-1])
-    single = np.flatnonzero(groups.op_count == 1)
-    main = groups.main[single]
-    assert [page.table.name[row] for row in single] == [ops.table.name[row] for row in main]
-    np.testing.assert_array_equal(page.table.traffic[single][:, 0], ops.table.hbm_bytes[main])
-    np.testing.assert_array_equal(work_of(page.table)[single], work_of(ops.table)[main])
-
-
-def test_ops_of_two_programs_are_two_rows() -> None:
-    ops = small_pages().ops
-    programs = ops.table.program_id.copy()
-    programs[ops.table.name.index("fusion.22")] = 42
-    groups = op_groups(replace(ops, table=replace(ops.table, program_id=programs)))
-    assert len(groups) == len(ops) - 1
-    of = {name: int(groups.group[ops.table.name.index(name)]) for name in ("fusion.21", "fusion.22", "fusion.23")}
-    assert of["fusion.21"] == of["fusion.23"] != of["fusion.22"]
-
-
-def test_no_ops_are_no_groups() -> None:
-    assert len(op_groups(pages_of(empty_space()).ops)) == 0
+@given(profiles())
+def test_clones_of_one_program_are_one_row_with_their_sums(profile: Profile) -> None:
+    for at, op in enumerate(profile.ops):
+        op.stats |= {"hlo_category": "copy", "tf_op": f"jit(f)/layer_{at}/add:", "program_id": (7, 7, 9)[at % 3]}
+        op.stats |= {"symbol_id": at + 1, "memory_access_breakdown": HBM_READ_500}
+    ops = page_of(profile)
+    groups, keys = op_groups(ops), list(zip(ops.table.program_id.tolist(), clone_keys(ops.table), strict=True))
+    table, page = groups.page.table, groups.page
+    assert len(groups) == len(set(keys)) == len(page.program) == len(page.op_class)
+    assert (np.diff(table.self_ps) <= 0).all()
+    for at, main in enumerate(groups.main.tolist()):
+        members = np.flatnonzero(groups.group == at)
+        assert [row for row, key in enumerate(keys) if key == keys[main]] == members.tolist()
+        assert (main, groups.op_count[at]) == (members[0], len(members)), "the longest comes first"
+        assert (table.name[at], page.op_class[at]) == (ops.table.name[main], ops.op_class[main])
+        for column in ("occurrences", "total_ps", "self_ps"):
+            assert getattr(table, column)[at] == getattr(ops.table, column)[members].sum()
+        assert table.minimum_ps[at] == ops.table.minimum_ps[members].min()
+        np.testing.assert_allclose(page.self_fraction[at], ops.self_fraction[members].sum())
+        np.testing.assert_allclose(work_of(table)[at], summed(work_of(ops.table)[members]), rtol=1e-9)
+        if len(members) == 1:
+            np.testing.assert_array_equal(work_of(table)[at], work_of(ops.table)[main])
+        if table.total_ps[at]:
+            rate = summed(ops.table.flops[members, None])[0] / (table.total_ps[at] / 1e12)
+            np.testing.assert_allclose(page.rates.flops_per_second[at], rate)

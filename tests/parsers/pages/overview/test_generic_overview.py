@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from tests.support.build import present, summary_of, trace_of
@@ -15,20 +14,10 @@ from tpuprof.parsers.pages.overview.generic_overview import generic_overview
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.pages.overview.overview import ledger_of, overview
 from tpuprof.parsers.steps.boundaries.observed import Ran
-from tpuprof.parsers.steps.generic.gpu import account_on_gpus
-from tpuprof.parsers.steps.generic.op_events import OpEvents
 from tpuprof.parsers.steps.generic.step_events import DeviceBusy, GenericStep, GenericSummary
 from tpuprof.parsers.steps.model import GenericBreakdown
 
 MS = 1_000_000_000
-
-
-def page_of(*, compute: int, input_: int = 0, other: int = 0, collectives: int = 0) -> Overview:
-    """A page of a step that has these parts, in percent."""
-    parts = GenericBreakdown(compute * MS, 0, collectives * MS, input_ * MS, 0, other * MS)
-    steps = (GenericStep("0", 0, 0, 100 * MS, parts),)
-    account = account_on_gpus(steps, OpEvents.joined([]), np.ones(1, np.bool_))
-    return page_with(GenericSummary(2, "GPU", steps, compute_32bit_ps=compute * MS, account=account))
 
 
 def page_with(gpu: GenericSummary) -> Overview:
@@ -49,23 +38,6 @@ def test_which_gpus_worked() -> None:
     )
     warnings = page_with(GenericSummary(2, "GPU", (), busy=busy[1:])).warnings
     assert not any("GPU" in words for words in warnings)
-
-
-@pytest.mark.parametrize(
-    ("parts", "kind"),
-    [
-        ({"compute": 80, "input_": 20}, "host"),
-        ({"compute": 95, "input_": 5}, "both"),
-        ({"compute": 92, "input_": 4, "other": 4}, "device"),
-        ({"compute": 20, "other": 80}, "host"),
-        ({"compute": 90, "collectives": 10}, "device"),
-    ],
-)
-def test_the_bottleneck_is_told_as_the_verdict(parts: dict[str, int], kind: str) -> None:
-    page = page_of(**parts)
-    assert page.bottleneck.classification == kind
-    assert page.account is not None and page.bottleneck.statement == page.account.verdict.statement
-    assert page.bottleneck.input_percent == parts.get("input_", 0)
 
 
 @pytest.mark.parametrize("steps", [3, 30])

@@ -8,15 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.parsers.session.diff.build import MS, Program, diff_of, written
+from tests.parsers.session.diff.build import MS, Program, diff_of
 from tests.parsers.session.diff.test_compare import JITTER, steady
 from tests.support.build import session_at
 from tpuprof.parsers.session.diff.cautions import LEAST_AKIN
 from tpuprof.parsers.session.diff.compare import compare
 from tpuprof.parsers.session.diff.regression import regression
 from tpuprof.tui.pages.commands.diff.verdict import headline_mark, verdict
-
-DEMO = Path(__file__).parents[4] / "tui" / "demo" / "demo.xplane.pb.gz"
 
 TRAINING = Program(
     steps=steady(("fusion.1", 60 * MS), ("fusion.2", 20 * MS), ("copy.3", 20 * MS)),
@@ -140,13 +138,3 @@ def test_runs_without_ops_are_not_called_different(tmp_path: Path) -> None:
 def test_names_of_programs_are_fit_to_print(tmp_path: Path) -> None:
     diff = diff_of(tmp_path, TRAINING, replace(INFERENCE, program="jit_\x1b[31m"))
     assert diff.different and diff.different.isprintable()
-
-
-@pytest.mark.shared
-def test_a_training_and_an_inference_of_real_life(shared: Path, tmp_path: Path) -> None:
-    other = session_at(str(shared / "profiles" / "tpu-v6e-inference"))
-    for runs in ((session_at(str(DEMO)), other), (other, session_at(str(DEMO)))):
-        diff = compare(*runs)
-        assert "A ran mostly jit_" in diff.different and regression(diff, 0.05).outcome == "unknown"
-    same = compare(other, session_at(written(tmp_path, "other", TRAINING)))
-    assert same.different and compare(other, other).different == ""

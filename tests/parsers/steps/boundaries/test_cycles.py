@@ -63,12 +63,14 @@ def test_what_repeats_is_in_the_sequence(sequence: list[int]) -> None:
 # --- programs ------------------------------------------------------------------------------------------------------
 
 
-def cores_that_run(programs: Sequence[tuple[str, int]]) -> Trace:
-    """Two cores that run programs for such times, one right after the other."""
+def cores_that_run(programs: Sequence[tuple[str, int]], are_named: bool = True) -> Trace:
+    """Two cores that run programs for such times, one right after the other; their names may be lost."""
     space, ends = XSpace(), np.cumsum([length for _, length in programs]).tolist()
     runs = [(f"{name}(7)", end - length, end) for (name, length), end in zip(programs, ends, strict=True)]
     for ordinal in range(2):
-        tpu_plane(space, ordinal, [], (), runs)
+        plane = tpu_plane(space, ordinal, [], (), runs).plane
+        if not are_named:
+            plane.event_metadata.clear()
     return trace_of(space)
 
 
@@ -136,3 +138,12 @@ def test_a_program_that_marks_steps_leaves_others_beside_it_theirs() -> None:
 def test_a_core_without_the_cycle_has_no_steps_of_it() -> None:
     cycle = Cycle((("jit_act(7)", 4), ("jit_update(7)", 2)))
     assert not len(cycle.steps(module_runs(cores_that_run([STEP] * 4).planes[0])))
+
+
+def test_programs_whose_names_are_lost_stay_apart_and_too_few_runs_are_no_steps() -> None:
+    for programs, is_cycle in (([("f", 50), ("g", 50)] * 4, True), ([("f", 50)] * 2, False)):
+        trace = cores_that_run(programs, are_named=False)
+        found = find_steps(trace, trace.planes, None)
+        words = "the cycle of programs event 1, event 2" if is_cycle else "no HLO module ran at least 3 times"
+        assert words in found.origins[0].note
+        assert set(found.of_cores[0].duration_ps.tolist()) == ({100} if is_cycle else set())

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.parsers.pages.ops.kernels.made import COPIED, FLOPS, MIB, SPEC
+from tests.parsers.pages.ops.kernels.made import FLOPS, SPEC
 from tests.support.build import session_at, write_run
 from tests.support.files.kernels import TARGET, US, KernelRun, with_kernels
 from tpuprof.parsers.formats.mosaic.spec import KernelSpec
@@ -39,37 +39,6 @@ def one(folder: Path, run: KernelRun, spec: KernelSpec | None = None) -> tpu.Tpu
     """The only kernel of such a profile."""
     (kernel,) = page(folder, [run], spec).kernels
     return kernel
-
-
-def test_work_by_the_module_and_a_count_that_is_refused(tmp_path: Path) -> None:
-    kernel = one(tmp_path, RUN, SPEC)
-    seconds = RUN.time_ps / 1e12
-    assert (kernel.flops.value, kernel.flops.witness) == (FLOPS, "shapes")
-    assert kernel.flops_per_second == pytest.approx(FLOPS / seconds)
-    assert kernel.flops_use == pytest.approx(FLOPS / seconds / 918e12)
-    assert kernel.bytes_per_second == pytest.approx(COPIED / seconds)
-    assert kernel.roof_ps == pytest.approx(COPIED / 1640e9 * 1e12)
-    assert [each.witness for each in kernel.matrix.statements] == ["shapes", "count", "trace points"]
-    assert kernel.refusals == (
-        "FLOPs by count: impossible, 12.5% of what the shapes need: it counts 2 of 16 grid steps.",
-    )
-
-
-def test_the_operand_that_it_waits_for_and_its_buffers(tmp_path: Path) -> None:
-    kernel = one(tmp_path, RUN, SPEC)
-    assert [(row.name, row.role, row.words) for row in kernel.blocks] == [
-        ("x", "input", "512x512 f32, 2 buffers"),
-        ("y", "input", "512x1024 f32, 1 buffer"),
-        ("result 0", "output", "512x1024 f32, 2 buffers"),
-    ]
-    part = RUN.wait_y_ps / (RUN.wait_x_ps + RUN.wait_y_ps)
-    assert [row.name for row, _ in kernel.waited_for] == ["x", "y"]
-    assert [share for _, share in kernel.waited_for] == pytest.approx([1 - part, part])
-    assert kernel.wait_words == (
-        "99.7% is for 512x1024 blocks of y, which has one buffer, so that its next block comes only when the body is "
-        "done with this one"
-    )
-    assert (kernel.vmem_bytes, kernel.block_sizes) == (9 * MIB, "512x512 512x1024 512x1024")
 
 
 def test_a_use_of_the_matrix_units_below_what_the_shapes_need_is_refused(tmp_path: Path) -> None:
@@ -175,23 +144,5 @@ def test_what_is_unknown_may_be_what_bounds_it(
         assert replace(of, matrix=use([("trace points", 0.1)], "")).roof == pytest.approx(moved)
 
 
-def test_variants_by_the_median_run(tmp_path: Path) -> None:
-    def tuned(size: int, wait_ps: int) -> KernelRun:
-        return replace(RUN, op=f"mm-bm_{size}-.{size}", program=size, wait_y_ps=wait_ps)
-
-    found = variants(page(tmp_path, [tuned(128, 5 * US), tuned(512, 1 * US), tuned(256, 3 * US)]).kernels)
-    assert [(each.place, each.kernel.block_sizes) for each in found] == [(1, "bm 512"), (2, "bm 256"), (3, "bm 128")]
-    best, next_one, _ = found
-    assert (best.slower, best.why) == (0.0, "")
-    assert next_one.slower == pytest.approx((next_one.kernel.mean_ps or 0) / (best.kernel.mean_ps or 1) - 1)
-    assert next_one.why == "waits for copies in 32.0 µs longer"
-
-
 def test_kernels_with_blocks_of_one_size_are_no_variants(tmp_path: Path) -> None:
     assert variants(page(tmp_path, [RUN, replace(RUN, op="matmul.2", program=8)], SPEC).kernels) == ()
-
-
-def test_without_spans_the_flags_are_named(tmp_path: Path) -> None:
-    found = page(tmp_path, [RUN], is_traced=False)
-    assert found.kernels[0].waits is None and found.kernels[0].body is None
-    assert "--xla_xprof_enable_custom_call_tracing=true" in found.unknown["waits"]
