@@ -178,6 +178,7 @@ def test_percentages_are_of_the_ops_of_their_group() -> None:
         ([READ], [], ("asked for", "Iterator::Root::TFRecord", "prefetch(tf.data.AUTOTUNE)")),
         ([AHEAD], [], ("ahead", "Iterator::Root::Prefetch::TFRecord", "cycle_length")),
         ([MAP], [], ("Preprocessing", "Iterator::Root::Prefetch::Map", "num_parallel_calls")),
+        ([("Iterator::Root::Prefetch", "Dataset", 1, 99, 99), MAP], [], ("Iterator::Root::Prefetch::Map",)),  # it waits
         ([("Iterator::Root::ParallelMapV2", "Dataset", 1, 9, 9)], [], ("ParallelMapV2", "parallel already")),
         ([("Iterator::Root::Generator", "Dataset", 1, 9, 9)], [], ("Generator", "generators")),
         ([ENQUEUE], [], ("device", "InfeedEnqueue", "larger")),
@@ -194,11 +195,6 @@ def test_advice_is_about_the_largest_part(
     found = of(host_ops(ops), rows)
     assert found.bottleneck.classification == "host"
     assert all(word in found.next_steps[0] for word in words)
-
-
-def test_a_prefetch_that_only_waits_is_not_the_op_to_begin_with() -> None:
-    found = of(host_ops([("Iterator::Root::Prefetch", "Dataset", 1, 99, 99), MAP]))
-    assert "Iterator::Root::Prefetch::Map" in found.next_steps[0]
 
 
 def test_a_long_name_is_cut_in_advice_and_braces_stay() -> None:

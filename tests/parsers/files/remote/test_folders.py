@@ -105,31 +105,6 @@ def test_one_file_opens_alone(memory: Any) -> None:
     assert found.runs[0].path == f"memory://logs/{RUN}/host1.xplane.pb"
 
 
-def test_what_lies_beside_a_profile_opens_its_folder(memory: Any) -> None:
-    memory.pipe(f"/logs/{RUN}/h.xplane.pb", CONTENT)
-    memory.pipe(f"/logs/{RUN}/ALL_HOSTS.op_stats_v2.pb", b"x")
-    found = open_logdir(f"memory://logs/{RUN}/ALL_HOSTS.op_stats_v2.pb")
-    assert hosts(found) == [["h"]]
-    assert [problem.code for problem in found.runs[0].problems] == ["xprof_cache"]
-
-
-def test_files_of_any_name_are_judged_by_their_first_byte(memory: Any) -> None:
-    memory.pipe("/x/capture", CONTENT)
-    memory.pipe("/x/notes.txt", b"text")
-    assert hosts(open_logdir("memory://x/capture")) == [["capture"]]
-    assert "not a profile" in refused("memory://x/notes.txt").sentence
-
-
-def test_problems_are_those_of_local_files(memory: Any) -> None:
-    memory.pipe(f"/logs/{RUN}/good.xplane.pb", CONTENT)
-    memory.pipe(f"/logs/{RUN}/good.xplane.pb.gz", CONTENT)
-    memory.pipe(f"/logs/{RUN}/nothing.xplane.pb", b"")
-    memory.pipe(f"/logs/{RUN}/new.xplane.riegeli", b"x")
-    (run,) = open_logdir("memory://logs").runs
-    assert [host.host for host in run.hosts] == ["good", "new"]
-    assert sorted(problem.code for problem in run.problems) == ["duplicate_host", "empty_file"]
-
-
 def test_a_profile_in_records_opens_from_afar(memory: Any) -> None:
     record = XSpace(hostnames=[b"host"]).SerializeToString()
     memory.pipe(f"/logs/{RUN}/host0.xplane.riegeli", written([record, record], "none"))

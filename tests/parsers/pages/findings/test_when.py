@@ -52,21 +52,18 @@ def test_the_steps_are_put_in_words(places: list[int], count: int, words: str) -
     assert said(at(places, count)) == words
 
 
-def test_what_the_other_steps_have_as_well_is_no_rhythm() -> None:
-    assert said([50.0 if step % 4 == 3 else 15.0 for step in range(12)]) == ""
-
-
-def test_a_beginning_may_grow() -> None:
-    assert said([0, 0, 0, 11, 50, 50, 50, 50]) == "from step 103 on"
-
-
-def test_what_lasts_for_some_steps_may_grow_and_fade() -> None:
-    assert said([0, 0, 0, 11, 50, 50, 12, 0, 0]) == "from step 103 to 106"
-
-
-def test_steps_above_the_least_that_are_far_below_the_others_do_not_count() -> None:
-    assert said([90.0 if step % 4 == 3 else 0.0 for step in range(11)] + [90.0]) == "every 4th step"
-    assert said([90.0, 11.0, 0.0] * 4) == "every 3rd step"
+@pytest.mark.parametrize(
+    ("amounts", "words"),
+    [
+        ([15.0, 15.0, 15.0, 50.0] * 3, ""),  # the others have it as well
+        ([0, 0, 0, 11, 50, 50, 50, 50], "from step 103 on"),  # it grows
+        ([0, 0, 0, 11, 50, 50, 12, 0, 0], "from step 103 to 106"),  # and fades
+        ([0.0, 0.0, 0.0, 90.0] * 3, "every 4th step"),
+        ([90.0, 11.0, 0.0] * 4, "every 3rd step"),  # far below the others does not count
+    ],
+)
+def test_amounts_tell_which_steps_count(amounts: list[float], words: str) -> None:
+    assert said(amounts) == words
 
 
 def test_a_sentence_has_both_amounts() -> None:

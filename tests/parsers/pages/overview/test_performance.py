@@ -139,21 +139,17 @@ def test_counters_of_the_host_plane_are_means_of_the_hosts_that_have_them() -> N
     assert "no HBM counters" in found.unknown["performance.hbm_utilization_percent"]
 
 
-def test_flops_of_vector_units_do_not_contradict_the_counter_of_the_matrix_units() -> None:
-    space = tpu_plane(XSpace(), 0, [("f", "loop fusion", 0, 40)]).space
+@pytest.mark.parametrize("category", ["loop fusion", "convolution fusion"])
+def test_a_counter_of_the_matrix_units_is_refused_where_flops_that_ran_on_them_contradict_it(category: str) -> None:
+    space = tpu_plane(XSpace(), 0, [("f", category, 0, 40)]).space
     PlaneBuilder(space, "/host:CPU", 9).stat("matrix_unit_utilization_percent", 0.0)
     found = overview([summary_of(space, "host0")])
     assert found.performance.flops_utilization_percent == pytest.approx(25.0)
-    assert found.performance.mxu_utilization_percent == 0.0
-
-
-def test_a_counter_of_the_matrix_units_that_contradicts_the_flops_is_refused() -> None:
-    space = tpu_plane(XSpace(), 0, [("f", "convolution fusion", 0, 40)]).space
-    PlaneBuilder(space, "/host:CPU", 9).stat("matrix_unit_utilization_percent", 0.0)
-    found = overview([summary_of(space, "host0")])
-    assert found.performance.flops_utilization_percent == pytest.approx(25.0)
+    why = found.unknown.get("performance.mxu_utilization_percent")
+    if category == "loop fusion":
+        assert (found.performance.mxu_utilization_percent, why) == (0.0, None)
+        return
     assert found.performance.mxu_utilization_percent is None
-    why = found.unknown["performance.mxu_utilization_percent"]
     assert why == (
         "the host's counter of the matrix units says 0.0%, and the FLOPs that ran on them need 25.0%: it is refused"
     )

@@ -175,14 +175,6 @@ def test_time_behind_earlier_runs_is_queueing_and_not_the_hosts() -> None:
     assert launches.percentiles[-1].latency == latency_page.Latency(162 * US, 12 * US, 50 * US, None, 100 * US)
 
 
-def test_the_histogram_counts_every_session_once() -> None:
-    runs = [("jit_f(1)", 1000 * at, 1000 * at + length) for at, length in enumerate([100, 100, 132, 164, 164], 1)]
-    bins = page_of(modules_profile([runs])).histogram
-    assert len(bins) == latency_page.BINS and sum(each.count for each in bins) == 5
-    assert (bins[0].low_ps, bins[-1].high_ps) == (100 * US, 164 * US)
-    assert {each.low_ps / US: each.count for each in bins if each.count} == {100: 2, 132: 1, 162: 2}
-
-
 def test_bins_are_of_one_ratio_where_latencies_differ_much_and_one_where_they_do_not_differ() -> None:
     def bins_of(*lengths: int) -> tuple[latency_page.Bin, ...]:
         runs = [("jit_f(1)", 10_000 * at, 10_000 * at + length) for at, length in enumerate(lengths, 1)]

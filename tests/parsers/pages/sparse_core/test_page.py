@@ -44,14 +44,9 @@ def test_idle_while_a_sparse_core_works_counts_as_held_up() -> None:
     assert "waits 1.00 µs (0.1%) for it and runs no op in 199 µs (19.9%) of its work" in page.statement
 
 
-def test_idle_sparse_cores_are_told() -> None:
-    page = page_of(sparse_profile((HEALTHY, UNUSED), chips=2))
-    assert page.statement.endswith("2 of 4 SparseCores ran no op.")
-    assert [core.busy_percent for core in page.sparse_cores] == [31.0, 0.0, 31.0, 0.0]
-    assert (
-        page_of(sparse_profile((UNUSED, UNUSED))).statement
-        == "The 2 SparseCores are idle: none of them ran an op in any step."
-    )
+def test_several_idle_sparse_cores_are_told() -> None:
+    statement = page_of(sparse_profile((UNUSED, UNUSED))).statement
+    assert statement == "The 2 SparseCores are idle: none of them ran an op in any step."
 
 
 def test_means_are_over_all_hosts() -> None:

@@ -69,17 +69,6 @@ def test_hosts_add_their_cores(tmp_path: Path) -> None:
     check_identity(diff)
 
 
-def test_odd_steps_are_told_apart(tmp_path: Path) -> None:
-    idle = [10 * MS] * len(JITTER)
-    diff = diff_of(tmp_path, BASE, replace(BASE, idle_ps=[*idle[:4], 300 * MS, *idle[5:]]))
-    assert diff.steps is not None
-    assert diff.after.odd_count == 1 and diff.after.typical[4] is False and diff.after.units == 9
-    assert abs(diff.steps.typical.delta or 0.0) <= US and diff.steps.typical.mark == "same"
-    assert diff.steps.mean.delta == 29 * MS and diff.steps.mean.mark == "same"  # one of ten may be chance
-    assert diff.steps.maximum.after == 390 * MS - US
-    check_identity(diff)
-
-
 def test_many_slow_steps_are_how_the_program_runs(tmp_path: Path) -> None:
     idle = [10 * MS if number % 2 else 40 * MS for number in range(len(JITTER))]
     diff = diff_of(tmp_path, BASE, replace(BASE, idle_ps=idle))

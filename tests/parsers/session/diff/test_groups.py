@@ -6,21 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.parsers.session.diff.build import MS, US, Program, diff_of, example, layers, op
-
-
-def test_clones_that_each_get_slower_within_their_noise_are_one_change(tmp_path: Path) -> None:
-    diff = diff_of(tmp_path, layers(60, 1000 * US), layers(60, 1010 * US))
-    assert len(diff.ops) == 61
-    assert {item.time.mark for item in diff.ops} == {"same"}
-    group, single = diff.groups
-    assert group.change.name.endswith(" (60 ops)")
-    assert (group.change.time.mark, len(group.members)) == ("more", 60)
-    of_group = [diff.ops[number] for number in group.members]
-    for side in ("before", "after", "delta"):
-        assert getattr(group.change.time, side) == pytest.approx(sum(getattr(item.time, side) for item in of_group))
-    assert (group.change.count.before, group.change.count.after) == pytest.approx((60, 60))
-    assert single.change == op(diff, "copy.900")
+from tests.parsers.session.diff.build import MS, Program, diff_of, layers
 
 
 def test_a_layer_more_is_a_change_of_the_group(tmp_path: Path) -> None:
@@ -32,12 +18,6 @@ def test_a_layer_more_is_a_change_of_the_group(tmp_path: Path) -> None:
     gone = diff_of(tmp_path / "other", layers(4, MS), layers(0, MS))
     change = next(group.change for group in gone.groups if len(group.members) == 4)
     assert (change.time.mark, change.time.after, change.count.mark, change.count.after) == ("gone", None, "gone", None)
-
-
-def test_ops_without_clones_are_groups_of_their_own(tmp_path: Path) -> None:
-    diff = example(tmp_path)
-    assert [group.change for group in diff.groups] == list(diff.ops)
-    assert [group.members for group in diff.groups] == [(number,) for number in range(len(diff.ops))]
 
 
 def test_copies_of_one_name_in_both_runs_are_no_clones_without_a_framework_op(tmp_path: Path) -> None:
