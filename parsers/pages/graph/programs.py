@@ -197,7 +197,7 @@ class Programs:
         """
         labels = list(self.compiled.places)
         if not labels:
-            raise ProfileError("no_hlo", *_why_none(self.compiled))
+            raise no_modules(self.compiled, "operands and users of its ops are")
         chosen = [label for label in labels if module is None or module in (str(label), label.name, label.origin)]
         if not chosen:
             hint = f"one of: {examples([str(label) for label in labels], 10)}"
@@ -268,10 +268,10 @@ class Programs:
         return f"{where} {no} instruction {printable(name)}.", hint
 
 
-def _why_none(compiled: CompiledModules) -> tuple[str, str, int]:
-    why = compiled.why_none("operands and users of its ops are")
-    sentence, _, hint = why.partition(". ")
-    return f"{sentence}.", hint, EXIT_NOT_FOUND
+def no_modules(compiled: CompiledModules, unknown: str) -> ProfileError:
+    """Why there are no compiled modules, with what is unknown without them: ``its memory is``; exit code 3."""
+    sentence, _, hint = compiled.why_none(unknown).partition(". ")
+    return ProfileError("no_hlo", f"{sentence}.", hint, EXIT_NOT_FOUND)
 
 
 # --- what the shapes of an instruction show

@@ -19,7 +19,7 @@ from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.formats.hlo.files import CODEGEN, HloFile, is_program_text, opened_text, read_hlo_file, text_path
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.parse import read_module_text
-from tpuprof.parsers.pages.graph.programs import GRAPHS
+from tpuprof.parsers.pages.graph.programs import GRAPHS, no_modules
 from tpuprof.parsers.pages.program.fingerprint import Fingerprint, TextFingerprint, fingerprint
 from tpuprof.parsers.pages.shared.key import PageSession
 
@@ -71,9 +71,15 @@ def read_program(file: HloFile) -> CompiledProgram:
 
 
 def programs_of_session(session: PageSession) -> list[CompiledProgram]:
-    """The programs that a profile holds, those that can be read."""
-    found = []
-    for label, (source, number) in session.page(GRAPHS).compiled.places.items():
+    """The programs that a profile holds, those that can be read.
+
+    Raises:
+        ProfileError: it holds none; the error says why.
+    """
+    found, compiled = [], session.page(GRAPHS).compiled
+    if not compiled.places:
+        raise no_modules(compiled, "how long its programs take at least is")
+    for label, (source, number) in compiled.places.items():
         module = source.modules.whole(number)
         if not isinstance(module, str):
             found.append(CompiledProgram(module.name, str(label), module, fingerprint(module), {}))

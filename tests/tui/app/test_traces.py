@@ -57,7 +57,7 @@ def test_every_report_of_a_trace(page: str, folder: Path, tmp_path: Path) -> Non
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             code = main(["report", page, str(folder), "--format", form, "--width", "120", "--no-cache"])
         assert "Traceback" not in err.getvalue()
-        is_of_hlo = page == "graph" or page.startswith("memory")
+        is_of_hlo = page in ("graph", "program") or page.startswith("memory")
         assert code == EXIT_OK or (is_of_hlo and "trace for a viewer" in err.getvalue()), err.getvalue()
         if form == "text" and page in ("overview", "ops", "input", "inference", "timeline", "hosts"):
             said = " ".join(out.getvalue().split())
