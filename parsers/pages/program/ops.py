@@ -33,7 +33,7 @@ from tpuprof.parsers.pages.program.tiles import (
     stream_told,
     tiles_of,
 )
-from tpuprof.parsers.pages.program.traffic import Read, reads_of, written_of
+from tpuprof.parsers.pages.program.traffic import Read, reads_of, writes_of
 from tpuprof.parsers.pages.program.trips import trip_count
 
 if TYPE_CHECKING:
@@ -74,9 +74,10 @@ class ProgramOp:
     """One instruction of a program that does something. Times, FLOPs and bytes are those of one run.
 
     Its `category` is ``product``, ``loop`` (a fusion without one), ``kernel``, ``collective``, or else its opcode.
-    `trips`, `tiles` and `source` are None where the program does not state them. `hbm_bytes` counts each array once,
-    and the times of compute and HBM are those at the peaks, 0 where it runs beside others, None where the chip is
-    unknown. `guess` is what its tiles tell, no less than the bound; where nothing is claimed of it, `reason` says why.
+    `trips`, `tiles` and `source` are None where the program does not state them. `hbm_bytes` counts each array once;
+    `writes` are the bytes that it writes of each of its own. The times of compute and HBM are those at the peaks, 0
+    where it runs beside others, None where the chip is unknown. `guess` is what its tiles tell, no less than the bound;
+    where nothing is claimed of it, `reason` says why.
     """
 
     name: str
@@ -86,7 +87,7 @@ class ProgramOp:
     flops: int
     hbm_bytes: int
     reads: tuple[Read, ...]
-    written: int
+    writes: tuple[int, ...]
     tiles: Tiles | None
     compute_ps: int | None
     hbm_ps: int | None
@@ -110,7 +111,7 @@ class ProgramOp:
     @property
     def streamed_bytes(self) -> int:
         """Bytes that it moves through HBM, each array as often as its tiles stream it."""
-        return self.written + sum(read.bytes * read.streams for read in self.reads)
+        return sum(self.writes) + sum(read.bytes * read.streams for read in self.reads)
 
 
 def program_ops(module: HloModule, chip: str) -> list[ProgramOp]:
@@ -147,7 +148,8 @@ def _op(module: HloModule, proto: Proto, device: str, trips: int | None, why: st
     products = [one for one in inside if one.opcode in (b"convolution", b"dot")]
     works = matrix_works(module, name, chip.side) if products else ()
     product = products[0] if len(products) == 1 and products[0].opcode == b"convolution" else None
-    tiles, reads, written = tiles_of(module, proto, product), reads_of(module, proto), written_of(module, proto)
+    tiles, reads, writes = tiles_of(module, proto, product), reads_of(module, proto), writes_of(module, proto)
+    written = sum(writes)
     flops, hbm_bytes = sum(work.flops for work in works), written + sum(read.bytes for read in reads if read.streams)
     peak = chip.flops * (2 if works and (matrix_bits(module, name) or 16) <= 8 else 1)  # narrow types may take half
     compute, hbm = flops / peak, hbm_bytes / chip.hbm
@@ -174,7 +176,7 @@ def _op(module: HloModule, proto: Proto, device: str, trips: int | None, why: st
         flops=flops,
         hbm_bytes=hbm_bytes,
         reads=reads,
-        written=written,
+        writes=writes,
         tiles=tiles,
         compute_ps=round(compute * _PS),
         hbm_ps=round(hbm * _PS),
@@ -270,6 +272,7 @@ class ProgramRow:
     reason: str = ""
     count: int = 1
     ops: Sequence[ProgramOp] = ()
+    module: HloModule | None = None
     total: Total | None = None
     told: Band | None = None
 
@@ -305,10 +308,12 @@ def _row(program: CompiledProgram, device: str | None) -> ProgramRow:
     sums = {key: sum(getattr(op, key) * op.certain_trips for op in counted) for key in Total._fields}
     if why:
         ops = [replace(op, compute_ps=None, hbm_ps=None, reason=why) for op in ops]
-        return replace(row, ops=ops, total=Total(sums["flops"], sums["hbm_bytes"]), problem=why)
+        return replace(row, ops=ops, module=program.module, total=Total(sums["flops"], sums["hbm_bytes"]), problem=why)
     reason = _no_claim_of_all(ops) if program.fingerprint is not None else "its text ends before the program does"
     band = Band(*(sum(op.guess[end] * op.certain_trips for op in ops) for end in (0, 1)))
-    return replace(row, ops=ops, total=Total(**sums), told=None if reason else band, reason=reason)
+    return replace(
+        row, ops=ops, module=program.module, total=Total(**sums), told=None if reason else band, reason=reason
+    )
 
 
 def _no_claim_of_all(ops: Sequence[ProgramOp]) -> str:

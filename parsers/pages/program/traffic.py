@@ -22,6 +22,9 @@ _TAKES = frozenset((b"slice", b"dynamic-slice", b"gather"))
 _UPDATES = {b"dynamic-update-slice": 1, b"scatter": 2}
 """What changes its first operand in place, and which operand has the values that it writes."""
 
+_NEW = {b"copy-start": 0}
+"""Which part of the tuple of an asynchronous start is its result, where that is not the second: others are given."""
+
 _Callers = tuple[tuple[int, "hlo_pb2.HloInstructionProto"], ...]
 
 
@@ -83,15 +86,25 @@ def _used(module: HloModule, value: hlo_pb2.HloInstructionProto, whole: int, cal
     return total
 
 
-def written_of(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> int:
-    """Bytes that an instruction writes to HBM: of an update in place its slice, of what a fusion hands on nothing."""
+def writes_of(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> tuple[int, ...]:
+    """Bytes of each array that an instruction writes to HBM, 0 for one elsewhere.
+
+    Of an update in place that is its slice, of what a fusion hands on nothing.
+    """
     root = _origin(module, proto, (b"fusion", b"bitcast"))
     parts = [(shape, root) for shape in proto.shape.tuple_shapes or (proto.shape,)]
     if root is not None and root.opcode == b"tuple":
         made = [_origin(module, operand, (b"fusion", b"bitcast")) for operand in module.operand_protos(root)]
         parts = list(zip(proto.shape.tuple_shapes, made, strict=True))
-    in_hbm = [(shape, made) for shape, made in parts if shape.layout.memory_space == _HBM]
-    return sum(_written(module, made, size_of(shape), is_fused=root is not proto) for shape, made in in_hbm)
+    is_fused, new = root is not proto, _NEW.get(proto.opcode) if proto.shape.tuple_shapes else None
+    if proto.opcode.endswith(b"-start") and proto.shape.tuple_shapes and new is None:
+        new = 1
+    return tuple(
+        _written(module, made, size_of(shape), is_fused=is_fused)
+        if shape.layout.memory_space == _HBM and new in (None, place)
+        else 0
+        for place, (shape, made) in enumerate(parts)
+    )
 
 
 def _written(module: HloModule, made: hlo_pb2.HloInstructionProto | None, whole: int, *, is_fused: bool) -> int:

@@ -12,6 +12,7 @@ from tpuprof.parsers.base.text import counted, examples, printable
 from tpuprof.parsers.formats.hlo.files import program_files
 from tpuprof.parsers.memory.modules.target import device_of
 from tpuprof.parsers.pages.memory.key import MEMORY
+from tpuprof.parsers.pages.program.arrays import ProgramArray, program_arrays
 from tpuprof.parsers.pages.program.ops import Band, ProgramOp, ProgramRow, program_rows
 from tpuprof.parsers.pages.program.programs import CompiledProgram, programs_of_session, read_program
 from tpuprof.tui.draw.format import binary_size, count, duration, share
@@ -104,8 +105,48 @@ _PLAIN: Table[Sequence[ProgramOp]] = object_table(
     ),
     markdown=tuple(_LOOKS),
 )
-_FIELDS = tuple(replace(field, screen=_LOOKS.get(field.key)) for field in _PLAIN.fields)
-_OPS = replace(_PLAIN, fields=_FIELDS, screen=tuple(_LOOKS))
+_LISTS = ", ".join
+_PLAIN_ARRAYS: Table[Sequence[ProgramArray]] = object_table(
+    "arrays",
+    (
+        attribute("name", TEXT, "the argument, or the instruction that makes it", "array"),
+        attribute("shape", TEXT, "its type and layout", "shape"),
+        attribute("size_bytes", BYTES, "of it, padding included", "size"),
+        attribute("moved_bytes", BYTES, "that ops write of it to HBM, and read as often as tiles stream it", "moved"),
+        attribute("least_bytes", BYTES, "the same if it were written once and read once", "least"),
+        attribute("written_bytes", BYTES, "that ops write"),
+        attribute("read_bytes", BYTES, "that ops read"),
+        attribute("reads", COUNT, "how often ops stream it, or their part of it", "reads"),
+        Metric(
+            "written_by",
+            TEXT,
+            lambda array: _LISTS(array.written_by) or "none",
+            "the ops that write it",
+            heading="written by",
+        ),
+        Metric(
+            "read_by", TEXT, lambda array: _LISTS(array.read_by) or "none", "the ops that read it", heading="read by"
+        ),
+        attribute("source", TEXT, "the line that makes it", "source", null="the compiler does not say"),
+    ),
+    markdown=("name", "shape", "moved_bytes", "least_bytes", "reads", "written_by", "read_by"),
+)
+_LOOKS_OF_ARRAYS: dict[str, ColumnSpec[Any]] = {
+    "name": ColumnSpec("array", 20, fixed=True, grows=True),
+    "moved_bytes": ColumnSpec("moved", 10),
+    "least_bytes": ColumnSpec("least", 10),
+    "reads": ColumnSpec("reads", 6),
+    "read_by": ColumnSpec("read by", 28, is_left=True),
+    "shape": ColumnSpec("shape", 28, is_left=True),
+}
+
+
+def _drawn(table: Table[Any], looks: dict[str, ColumnSpec[Any]]) -> Table[Any]:
+    fields = tuple(replace(field, screen=looks.get(field.key)) for field in table.fields)
+    return replace(table, fields=fields, screen=tuple(looks))
+
+
+_OPS, _ARRAYS = _drawn(_PLAIN, _LOOKS), _drawn(_PLAIN_ARRAYS, _LOOKS_OF_ARRAYS)
 
 
 class Programs(NamedTuple):
@@ -151,13 +192,16 @@ def declare(page: Programs, request: ReportRequest) -> Declared:
     """The chosen program, all programs, and the chosen one's ops."""
     row, most = page.chosen, request.most_rows
     ops = Section(_OPS, row.ops, f"Ops of {row.name}", most)
+    made = program_arrays(row.module, row.ops) if row.module is not None else []
+    statement = _statement(row) + _moved(made)
+    arrays = Section(_ARRAYS, made, f"Arrays of {row.name}, and what ops move of them", most)
     return Declared(
         Head(f"Program {row.name}", request.run, (), page.warnings, covers=row.chip or row.origin),
-        statement=_statement(row),
+        statement=statement,
         metrics=lambda: metric_rows(_FIGURES, row),
-        parts=(Metrics(_FIGURES, row), Section(_MODULES, page.rows, "Modules", most), ops),
+        parts=(Metrics(_FIGURES, row), Section(_MODULES, page.rows, "Modules", most), ops, arrays),
         csv=ops,
-        text=lambda pen: _text(page, ops, pen),
+        text=lambda pen: _text(page, statement, (ops, arrays), pen),
         reasons=dict.fromkeys(("chip", "bound_ms"), row.problem) | {"told_ms": row.reason or row.problem},
     )
 
@@ -166,19 +210,27 @@ def _statement(row: ProgramRow) -> str:
     """A program in a sentence: what is told, what it takes at least, and why nothing is claimed."""
     total = row.total
     if total is None or total.bound_ps is None or total.compute_ps is None:
-        work = "" if total is None else f" It has {count(total.flops)} FLOPs in products, and moves at least "
-        moved = "" if total is None else f"{binary_size(total.hbm_bytes)} through HBM."
-        return f"How long it takes is unknown: {row.problem}.{work}{moved}"
+        work = "" if total is None else f"; its products have {count(total.flops)} FLOPs"
+        return f"How long it takes is unknown: {row.problem}{work}"
     told = "" if row.told is None else f"told {_band_words(row.told, False)}; "
     least = f"at least {duration(total.bound_ps)} (compute {duration(total.compute_ps)}, HBM {duration(total.hbm_ps)})"
-    most = f"; at most {share(total.compute_ps / total.bound_ps)} of the peak FLOP/s" if total.bound_by == "HBM" else ""
+    is_bound = total.bound_by == "HBM" and total.flops
+    most = f"; at most {share(total.compute_ps / total.bound_ps)} of the peak FLOP/s" if is_bound else ""
     return f"{told}{least}{most}" + (f"; no claim of how long it takes: {row.reason}" if row.reason else "")
 
 
-def _text(page: Programs, ops: Section[Sequence[ProgramOp]], pen: Pen) -> list[Line]:
+def _moved(arrays: Sequence[ProgramArray]) -> str:
+    """What all arrays together move."""
+    moved, least = (sum(getattr(array, key) for array in arrays) for key in ("moved_bytes", "least_bytes"))
+    words = f"; {binary_size(moved)} move through HBM, {binary_size(least)} if each array were written and read once"
+    return words if arrays else ""
+
+
+def _text(page: Programs, statement: str, tables: Sequence[Section[Any]], pen: Pen) -> list[Line]:
     others = f"of {counted(len(page.rows), 'program')}; --module picks another"
-    said = [_statement(page.chosen), *([others] if len(page.rows) > 1 else [])]
-    return [*pen.wrap_all(said, "text", [(" ", "text")]), *ops.lines(pen, ""), *pen.notes(page.warnings, ())]
+    said = [statement, *([others] if len(page.rows) > 1 else [])]
+    lines = [line for table in tables for line in table.lines(pen, "")]
+    return [*pen.wrap_all(said, "text", [(" ", "text")]), *lines, *pen.notes(page.warnings, ())]
 
 
-REPORT = declared("program", read, declare, (_MODULES, _OPS), _FIGURES, csv_table=_OPS)
+REPORT = declared("program", read, declare, (_MODULES, _OPS, _ARRAYS), _FIGURES, csv_table=_OPS)

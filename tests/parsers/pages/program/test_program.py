@@ -12,6 +12,7 @@ import pytest
 
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.parse import read_module_text
+from tpuprof.parsers.pages.program.arrays import ProgramArray, program_arrays
 from tpuprof.parsers.pages.program.ops import NO_TRIPS, SLIDING, ProgramOp, program_ops
 from tpuprof.tui.cli.main import main
 
@@ -20,8 +21,21 @@ LAYOUT = "{1,0:T(8,128)(2,1)}"
 
 
 def ops_of(text: str) -> dict[str, ProgramOp]:
-    module = HloModule(read_module_text("program", text.splitlines(keepends=True)))
-    return {op.name: op for op in program_ops(module, V6E)}
+    return {op.name: op for op in program_ops(module_of(text), V6E)}
+
+
+def module_of(text: str) -> HloModule:
+    return HloModule(read_module_text("program", text.splitlines(keepends=True)))
+
+
+def arrays_of(text: str) -> dict[str, ProgramArray]:
+    """Arrays by name, whose bytes are those of all ops."""
+    module = module_of(text)
+    ops = program_ops(module, V6E)
+    arrays = program_arrays(module, ops)
+    of_ops = sum(op.streamed_bytes * (1 if op.trips is None else op.trips) for op in ops)
+    assert sum(array.moved_bytes for array in arrays) == of_ops
+    return {array.name: array for array in arrays}
 
 
 def program(body: str, before: str = "") -> str:
@@ -87,6 +101,22 @@ def test_a_loop_multiplies_by_its_trips_and_an_update_in_place_writes_its_slice(
     assert (ops["part"].hbm_bytes, ops["put"].hbm_bytes) == (2 * 8 * 1024 * 2 + 8, 2 * 8 * 1024 * 2 + 8)
     assert ops["put"].reason == ("" if trips else NO_TRIPS)
     assert ops["put"].certain_trips == (trips or 0)
+    carried = arrays_of(text)["x.1"]
+    assert carried.written_by == ["put"] and carried.written_bytes == 8 * 1024 * 2 * (trips or 1)
+
+
+@pytest.mark.shared
+def test_arrays_of_programs_as_others_found_them(shared: Path) -> None:
+    """What is read twice, what tiles stream, an accumulator that a loop writes a slice of at a time."""
+    paths = {path.name.removesuffix(".hlo.gz"): path for path in (shared / "program/hlo").glob("*.hlo.gz")}
+    found = {name: arrays_of(gzip.decompress(path.read_bytes()).decode()) for name, path in paths.items()}
+    assert found["rmsnorm"]["x.1"].read_by == ["fusion.2", "fusion"] and found["rmsnorm"]["x.1"].reads == 2
+    logits = found["cross_entropy"]["fusion[1]"]
+    assert (logits.shape, logits.written_by, logits.reads) == ("bf16[8192,128256]", ["fusion"], 2)
+    assert {*logits.read_by} == {"exponential_reduce_fusion", "select_reduce_fusion"}
+    assert [found["gemm"][name].reads for name in ("a.1", "b.1")] == [14, 6]
+    stored = found["gmm"]["broadcast_in_dim.3"]
+    assert stored.size_bytes == 101_449_728 and stored.written_bytes == stored.size_bytes + 128 * 786_432
 
 
 @pytest.mark.shared

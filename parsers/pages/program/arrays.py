@@ -1,0 +1,152 @@
+"""What a compiled program moves, array by array: who writes each, which ops read it, and how often.
+
+An array is one however it is called: by a loop that carries it, by what updates it in place, by a part of a tuple. The
+bytes of all arrays together are those of all ops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from tpuprof.parsers.base.record import dataclass, field
+from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.formats.hlo.shapes import shape_of_proto, shape_text
+from tpuprof.parsers.formats.xspace.walk import text
+from tpuprof.parsers.pages.program.facts import plain
+from tpuprof.parsers.pages.program.ops import ProgramOp
+from tpuprof.parsers.pages.program.traffic import size_of
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.formats.proto import hlo_pb2
+
+_SAME = frozenset((b"bitcast", b"opt-barrier", b"copy-done"))
+_DEEPEST = 64
+
+
+class _Place(NamedTuple):
+    """What makes an array: the id of an instruction, and which part of its tuple, -1 for all of it."""
+
+    number: int
+    part: int
+
+
+@dataclass(slots=True)
+class ProgramArray:
+    """An array in HBM and what all runs of the ops of a program move of it.
+
+    Attributes:
+        name: the instruction that makes it, with ``[1]`` for a part of its tuple; an argument's own.
+        shape, size_bytes: of it, without its layout, but with padding.
+        source: the line that makes it, or None.
+        written_by, read_by: the ops that do; `reads` is how often the latter stream it or their part of it.
+    """
+
+    name: str
+    shape: str
+    size_bytes: int
+    source: str | None
+    written_by: list[str] = field(default_factory=list)
+    written_bytes: int = 0
+    read_by: list[str] = field(default_factory=list)
+    reads: int = 0
+    read_bytes: int = 0
+
+    @property
+    def moved_bytes(self) -> int:
+        return self.written_bytes + self.read_bytes
+
+    @property
+    def least_bytes(self) -> int:
+        """Its bytes if it were written once and read once."""
+        return min(self.written_bytes, self.size_bytes) + min(self.read_bytes, self.size_bytes)
+
+
+def program_arrays(module: HloModule, ops: Sequence[ProgramOp]) -> list[ProgramArray]:
+    """The arrays that the ops of a program move, most bytes first. An op whose trips are unknown counts once."""
+    finder = _Finder(module, ops)
+    found: dict[_Place, ProgramArray] = {}
+    for op in ops:
+        proto, runs = finder.protos.get(op.name), 1 if op.trips is None else op.trips
+        if proto is None or not runs:
+            continue
+        operands = module.operand_protos(proto)
+        for read in op.reads:
+            operand = operands[read.number]
+            if operand is not None and read.streams and read.bytes:
+                array = finder.array(found, finder.place(operand))
+                array.read_by.append(op.name)
+                array.reads += read.streams * runs
+                array.read_bytes += read.bytes * read.streams * runs
+        for part, size in enumerate(op.writes):
+            if size:
+                array = finder.array(found, finder.made(proto, part if len(op.writes) > 1 else -1))
+                array.written_by.append(op.name)
+                array.written_bytes += size * runs
+    return sorted(found.values(), key=lambda array: -array.moved_bytes)
+
+
+class _Finder:
+    """Finds which array an instruction stands for."""
+
+    def __init__(self, module: HloModule, ops: Sequence[ProgramOp]) -> None:
+        self._module = module
+        every = [one for part in module.proto.hlo_module.computations for one in part.instructions]
+        self.protos: Mapping[str, hlo_pb2.HloInstructionProto] = {printable(text(one.name)): one for one in every}
+        self._ops = {op.name: op for op in ops}
+        loops = {number: one for one in every if one.opcode == b"while" for number in one.called_computation_ids}
+        self._loops = {
+            one.id: loops[part.id]
+            for part in module.proto.hlo_module.computations
+            if part.id in loops
+            for one in part.instructions
+            if one.opcode == b"parameter"
+        }
+
+    def place(self, proto: hlo_pb2.HloInstructionProto) -> _Place:
+        """What makes the array that an instruction gives."""
+        for _ in range(_DEEPEST):
+            operand = self._module.instruction_by_id(proto.operand_ids[0]) if proto.operand_ids else None
+            if proto.opcode == b"get-tuple-element" and operand is not None:
+                part = self._part(operand, proto.tuple_index)
+                if isinstance(part, _Place):
+                    return part
+                proto = part
+            elif proto.opcode in _SAME and operand is not None:
+                proto = operand
+            else:
+                return self.made(proto, -1)
+        return _Place(proto.id, -1)
+
+    def _part(self, whole: hlo_pb2.HloInstructionProto, part: int) -> _Place | hlo_pb2.HloInstructionProto:
+        """A part of a tuple: what a loop carries is what it begins with."""
+        loop = self._loops.get(whole.id, whole)
+        given = self._module.instruction_by_id(loop.operand_ids[0]) if loop.opcode == b"while" else whole
+        if given is None or given.opcode != b"tuple":
+            return self.made(whole if given is None else given, part)
+        element = self._module.instruction_by_id(given.operand_ids[part])
+        return self.made(given, part) if element is None else element
+
+    def made(self, proto: hlo_pb2.HloInstructionProto, part: int) -> _Place:
+        """The array that an op makes, or the one that it updates in place: of that it reads nothing."""
+        op = self._ops.get(printable(text(proto.name)))
+        own = proto.shape.tuple_shapes[part] if part >= 0 and proto.shape.tuple_shapes else proto.shape
+        operands = self._module.operand_protos(proto)
+        for read in op.reads if op is not None else ():
+            operand = operands[read.number]
+            if not read.bytes and operand is not None and size_of(operand.shape) == size_of(own):
+                return self.place(operand)
+        return _Place(proto.id, part)
+
+    def array(self, found: dict[_Place, ProgramArray], place: _Place) -> ProgramArray:
+        """The array of a place, begun where it is new."""
+        if place not in found:
+            proto = self._module.instruction_by_id(place.number)
+            assert proto is not None, "a place is that of an instruction"
+            own = proto.shape.tuple_shapes[place.part] if place.part >= 0 and proto.shape.tuple_shapes else proto.shape
+            name = printable(text(proto.name)) + (f"[{place.part}]" if place.part >= 0 else "")
+            shape = shape_of_proto(own)
+            words = shape_text(own) if shape is None else plain(shape)
+            found[place] = ProgramArray(name, words, size_of(own), self._module.source(proto))
+        return found[place]
