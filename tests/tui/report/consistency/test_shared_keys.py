@@ -31,6 +31,10 @@ OTHERS: Mapping[Place, str] = {
     ("sparse-core", "ops[]"): "Its rows are what SparseCores ran, which the other pages leave out.",
     ("input", "ops[]"): "Its rows are ops of the host's threads.",
     ("input", "op_count"): "It counts ops of the host's threads.",
+    (
+        "program",
+        "ops[]",
+    ): "Its rows are instructions, each of one run, by the program's text; no op of them was measured.",
     ("roofline", "program"): "It is of all ops together; a row of the other pages is of one.",
     ("roofline", "average_step"): "It is of all ops of a step together; a row of the other pages is of one.",
     ("roofline", "steps[]"): "Its rows are steps, each with all its ops.",
