@@ -39,12 +39,15 @@ _CORES = ("--device", "--device-id", "--plane", "--plane-regex")
 _SELECT = pattern(r"(?i)\s*(?:(?:select|with|show|describe)\s|\.tables|\.schema)")
 _CORE = pattern(r"(?:/?device:)?TPU:([0-9]+)")
 _INSTANTS = {"--start-time-ps": "--from", "--end-time-ps": "--to"}
+_OF_VALUES = frozenset(["-o", "--output", "--ms", "--duration-ms", "--format", "--limit", "-n", "--baseline"])
+_OF_VALUES |= {*_INSTANTS, *_CORES}
+"""Options whose value other programs write in another way."""
+
 _QUERY = frozenset(["--sql", "--query", "--execute", "-q", "-e"])
 """Options of other programs whose value is a query."""
 _VALUES = {"markdown": "md", "gfm": "md", **dict.fromkeys(("all", "none", "inf"), "0")}
-_PATHS = frozenset(
-    ["--logdir", "--service-addr", "--session-id", "--baseline-session-id", "--optimized-session-id", "--input", "-i"]
-)
+_PATHS = frozenset(["--logdir", "--service-addr", "--session-id", "--input", "-i", "--old", "--new", "--candidate"])
+_PATHS |= {"--baseline-session-id", "--optimized-session-id"}
 """Options of other programs that name a profile."""
 
 
@@ -111,7 +114,7 @@ def _options(words: Sequence[str], logdir: str) -> list[str]:
     for word in left:
         name, equals, value = word.partition("=")
         name = name.replace("_", "-") if name.startswith("--") else f"-{name}" if f"-{name}" in _OPTIONS else name
-        if name in (*_INSTANTS, *_CORES, "-o", "--output", "--ms", "--duration-ms", "--format", "--limit", "-n"):
+        if name in _OF_VALUES:
             made += _translated(name, value if equals else next(left, ""))
         elif name in _PATHS:
             path = value if equals else next(left, "")
@@ -133,6 +136,8 @@ def _translated(name: str, value: str) -> list[str]:
         return [_INSTANTS[name], f"{int(value) / 1e9:.12g}ms"]
     if name in ("--ms", "--duration-ms"):
         return ["--duration", f"{value}ms"]
+    if name == "--baseline" and may_be_path(value):
+        return [value]
     if name in _CORES and (core := _CORE.search(value)) is not None:
         return ["--core", core[1]]
     if name in ("-o", "--output") and value in (*FILE_FORMATS, "yaml", "wide"):
@@ -154,6 +159,7 @@ _UNKNOWN = pattern(r"(?i)unrecognized arguments: (.*)\.\Z")
 _WRONG_VALUE = pattern(r"Argument (-\S+): ")
 _NO_WORD = pattern(r"There is no (?:command|page) ([^;]+?)(?:;.*)?\.\Z")
 _NO_PAGE = pattern(r"(.+) is not a page\.\Z")
+_OF_PAGE = pattern(r"--[\w-]+ is for the pages? ([\w-]+)")
 _Parse = Callable[[Sequence[str]], object]
 
 
@@ -208,6 +214,8 @@ def _changed(words: list[str], wrong: ProfileError, parse: _Parse) -> list[str] 
         return _with_word(words, words.index(found[1]))
     if (found := _NO_PAGE.match(wrong.sentence)) is not None and words[1:]:
         return ["report", "overview", *words[1:]]
+    if (found := _OF_PAGE.match(wrong.sentence)) is not None and words[:1] == ["report"]:
+        return ["report", found[1], *words[2:]]
     return words
 
 

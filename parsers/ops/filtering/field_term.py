@@ -40,6 +40,7 @@ _MEANT = {
     **dict.fromkeys(("count", "calls", "n"), ("occurrences", "count")),
     **dict.fromkeys(("avg", "mean"), ("average", "mean")),
     "ts": ("start",),
+    "step": ("number", "step"),
 }
 """How keys of columns begin here, by their names in other programs."""
 _FRACTION, _MOST_FRACTION = re.compile(r"_(?:utilization|efficiency|fraction)\Z"), 2.0
