@@ -19,7 +19,17 @@ from tpuprof.tui.draw.format import binary_size, count, duration, share
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.report.declared import Declared, Metrics, Section, declared
-from tpuprof.tui.report.fields import ColumnSpec, Metric, Table, attribute, listed, metric_rows, nested, object_table
+from tpuprof.tui.report.fields import (
+    ColumnSpec,
+    Metric,
+    Table,
+    attribute,
+    in_order,
+    listed,
+    metric_rows,
+    nested,
+    object_table,
+)
 from tpuprof.tui.report.page import Head, ReportRequest
 from tpuprof.tui.report.units import BYTES, COUNT, COUNTS, TEXT, TIME_MS, TIME_PS, VERBATIM, Unit
 
@@ -102,6 +112,13 @@ _PLAIN: Table[Sequence[ProgramOp]] = object_table(
         attribute("streamed_reads", listed(_READS), "its operands", name="reads"),
         attribute("tiles", nested(_TILES), "how it is cut up", null="the HLO does not say"),
         attribute("source", TEXT, "the line that it comes from", "source", null="the compiler does not say"),
+    ),
+    (
+        attribute("told_low_ps", TIME_PS, "the least of what is told", null=_NOT_TOLD, name="told_ps.low"),
+        attribute("told_high_ps", TIME_PS, "the most of it", null=_NOT_TOLD, name="told_ps.high"),
+    ),
+    csv=in_order(
+        "name opcode category trips bound_ps told_low_ps told_high_ps reason flops hbm_bytes streamed_bytes source"
     ),
     markdown=tuple(_LOOKS),
 )
