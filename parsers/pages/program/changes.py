@@ -14,8 +14,8 @@ from tpuprof.parsers.pages.program.programs import CompiledProgram
 SAME, TEXT_ONLY, TILES_ONLY, CHANGED, UNKNOWN = "same program", "text only", "tiles only", "changed", "unknown"
 VERDICTS = {
     SAME: "The change did not reach the compiler",
-    TEXT_ONLY: "Instructions are written otherwise, such as operands in another order; no fact differs",
-    TILES_ONLY: "The instructions are the same; the compiler cut them up otherwise",
+    TEXT_ONLY: "The text differs, such as operands in another order; no fact differs",
+    TILES_ONLY: "The instructions are the same; the compiler chose other tiles for them",
     CHANGED: "The compiler made another program",
     UNKNOWN: "No fact differs",
 }

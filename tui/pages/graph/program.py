@@ -167,10 +167,11 @@ _OPS, _ARRAYS = _drawn(_PLAIN, _LOOKS), _drawn(_PLAIN_ARRAYS, _LOOKS_OF_ARRAYS)
 
 
 class Programs(NamedTuple):
-    """The programs of a place, the longest first, the one whose ops are shown, and what could not be read."""
+    """The programs of a place, the longest first, the one whose ops and arrays are shown, and what went wrong."""
 
     rows: Sequence[ProgramRow]
     chosen: ProgramRow
+    arrays: Sequence[ProgramArray]
     warnings: tuple[str, ...]
 
 
@@ -189,7 +190,11 @@ def read(request: ReportRequest) -> Programs:
     if not chosen:
         hint = f"one of: {examples([row.name for row in rows], 10)}"
         raise ProfileError("unknown_module", f"There is no module {printable(str(wanted))}.", hint, EXIT_NOT_FOUND)
-    return Programs(rows, chosen[0], tuple(failed))
+    row, arrays = chosen[0], None
+    if row.module is not None:
+        find = partial(program_arrays, row.module, row.ops)
+        arrays = behind_wall(f"tell what {printable(row.name)} moves", find, failed, is_decoder=True)
+    return Programs(rows, row, arrays or (), tuple(failed))
 
 
 def _programs(request: ReportRequest, failed: list[str]) -> Iterator[tuple[CompiledProgram, str | None]]:
@@ -209,9 +214,8 @@ def declare(page: Programs, request: ReportRequest) -> Declared:
     """The chosen program, all programs, and the chosen one's ops."""
     row, most = page.chosen, request.most_rows
     ops = Section(_OPS, row.ops, f"Ops of {row.name}", most)
-    made = program_arrays(row.module, row.ops) if row.module is not None else []
-    statement = _statement(row) + _moved(made)
-    arrays = Section(_ARRAYS, made, f"Arrays of {row.name}, and what ops move of them", most)
+    statement = _statement(row) + _moved(page.arrays)
+    arrays = Section(_ARRAYS, page.arrays, f"Arrays of {row.name}, and what ops move of them", most)
     return Declared(
         Head(f"Program {row.name}", request.run, (), page.warnings, covers=row.chip or row.origin),
         statement=statement,
