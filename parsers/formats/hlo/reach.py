@@ -17,6 +17,7 @@ PLUMBING = frozenset(("tuple", "get-tuple-element", "bitcast", "opt-barrier", "p
 _CALLS = frozenset(("call", "fusion", "async-start"))
 """Opcodes of what gives its operands to the parameters of what it calls, in their order."""
 
+_DEEPEST = 64  # callers, one within the other
 MOST_STEPS = 200
 """How many values it looks at; values beyond them are not named, and `Reached.is_all` is False."""
 
@@ -125,20 +126,27 @@ def _arguments(graph: HloGraph, row: int, index: tuple[int, ...]) -> Iterator[_V
             yield operands[place], index
 
 
-def _after(graph: HloGraph, row: int, index: tuple[int, ...]) -> Iterator[_Value]:
-    """The users of a value, each with the index that the value has in it; callers where it is a computation's root."""
+def _after(graph: HloGraph, row: int, index: tuple[int, ...], passed: frozenset[int] = frozenset()) -> Iterator[_Value]:
+    """The users of a value, each with the index that the value has in it; callers where it is a computation's root.
+
+    Args:
+        passed: callers that the way has led through: a loop may return what it is given, and a damaged module calls
+            itself.
+    """
     for user in graph.users[row].tolist():
         yield from _given_to(graph, user, row, index)
     number = graph.computation(row)
-    if int(graph.root[number]) != row or number == graph.entry:
+    if int(graph.root[number]) != row or number == graph.entry or len(passed) > _DEEPEST:
         return
     for caller in graph.callers[number].tolist():
-        opcode = graph.opcode(caller)
+        opcode, further = graph.opcode(caller), passed | {caller}
+        if caller in passed:
+            continue
         if opcode == "while":
             if number in _computations(graph, caller):
-                yield from _uses_of_call(graph, caller, index)
+                yield from _uses_of_call(graph, caller, index, further)
         elif opcode == "conditional" or opcode in _CALLS:
-            yield from _after(graph, caller, index)
+            yield from _after(graph, caller, index, further)
 
 
 def _given_to(graph: HloGraph, user: int, row: int, index: tuple[int, ...]) -> Iterator[_Value]:
@@ -154,10 +162,10 @@ def _given_to(graph: HloGraph, user: int, row: int, index: tuple[int, ...]) -> I
         yield user, index
 
 
-def _uses_of_call(graph: HloGraph, loop: int, index: tuple[int, ...]) -> Iterator[_Value]:
+def _uses_of_call(graph: HloGraph, loop: int, index: tuple[int, ...], passed: frozenset[int]) -> Iterator[_Value]:
     """What a value that a loop's body returns is used for: in the next pass, and behind the loop, or as the result."""
-    yield from _into(graph, loop, index)
-    yield from _after(graph, loop, index)
+    yield from _into(graph, loop, index, passed)
+    yield from _after(graph, loop, index, passed)
     if _is_result(graph, loop):
         yield loop, _RETURNED
 
@@ -179,11 +187,11 @@ def _is_result(graph: HloGraph, row: int) -> bool:
     return row == int(graph.root[graph.entry])
 
 
-def _into(graph: HloGraph, loop: int, index: tuple[int, ...]) -> Iterator[_Value]:
+def _into(graph: HloGraph, loop: int, index: tuple[int, ...], passed: frozenset[int] = frozenset()) -> Iterator[_Value]:
     for number in _computations(graph, loop):
         parameter = graph.parameter(number, 0)
         if parameter is not None:
-            yield from _after(graph, parameter, index)
+            yield from _after(graph, parameter, index, passed)
 
 
 def _computations(graph: HloGraph, row: int) -> list[int]:
