@@ -400,7 +400,9 @@ def program_files(path: str) -> tuple[HloFile, ...]:
 
 def is_program_text(path: str) -> bool:
     """Whether a file holds a program as text, gzipped or not."""
-    with contextlib.suppress(OSError, ValueError, EOFError, ZlibError), opened_text(path) as stream:
+    if not os.path.isfile(path):  # opening a pipe would wait for who writes to it
+        return False
+    with contextlib.suppress(OSError, EOFError, ZlibError), opened_text(path) as stream:
         return stream.read(len(_BEGINS)) == _BEGINS
     return False
 

@@ -106,7 +106,8 @@ def _settings(path: str) -> dict[str, str]:
     stem = match[1] if match else ".".join(os.path.basename(path).split(".")[:3])
     found = dict[str, str]()
     for name in _SETTINGS:
-        for beside in glob.glob(f"{glob.escape(os.path.join(os.path.dirname(path), stem))}.{name}")[:1]:
+        found_beside = glob.glob(f"{glob.escape(os.path.join(os.path.dirname(path), stem))}.{name}")[:1]
+        for beside in filter(os.path.isfile, found_beside):
             with contextlib.suppress(OSError), open(beside, encoding="utf-8", errors="replace") as lines:
                 found |= dict(_settings_in(lines))
     return {key: value for key, value in found.items() if not key.startswith(_OF_DUMPS)}
