@@ -13,3 +13,9 @@ op. unknown: the op's category is missing from the profile.
 """
 
 OP_CLASSES: tuple[OpClass, ...] = ("compute", "vector", "copy", "collective", "host", "unknown", "idle")
+
+COLLECTIVE_KINDS = (
+    *("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "ragged-all-to-all", "collective-permute"),
+    *("collective-broadcast", "send", "recv"),
+)
+"""Opcodes of what moves data between cores, without their halves ``-start`` and ``-done``."""

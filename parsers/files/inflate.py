@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import zlib
 from collections.abc import Iterable, Iterator
 from itertools import chain
@@ -85,6 +86,19 @@ def content(descriptor: int, most: int, step: int) -> Iterator[bytes]:
             yield chunk[: most - given]
             raise Inflation("too_large", most)
         yield chunk
+
+
+def lines_of(pieces: Iterable[bytes], longest: int = sys.maxsize) -> Iterator[str]:
+    """The lines of a text in pieces, each with its end; those of more than `longest` bytes in pieces too."""
+    rest = b""
+    for piece in pieces:
+        *lines, rest = (rest + piece).split(b"\n")
+        yield from (line.decode("utf-8", "replace") + "\n" for line in lines)
+        while len(rest) > longest:
+            yield rest[:longest].decode("utf-8", "replace")
+            rest = rest[longest:]
+    if rest:
+        yield rest.decode("utf-8", "replace")
 
 
 def _chunks(descriptor: int, step: int) -> Iterator[bytes]:

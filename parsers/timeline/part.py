@@ -399,6 +399,7 @@ def event_rows(content: TimelineContent, opened: Callable[[str], Trace] | None =
     part, selection = content.part, content.selection
     if selection is None:
         return
+    tracks = [(part.timeline.sections[place[0]], part.timeline.track(place), place) for place in part.places]
     read = None if opened is None else readers(part, opened)
     decimals = time_decimals(part.start_ps, part.end_ps)
     for begin in range(0, content.shown, _CHUNK):
@@ -409,8 +410,7 @@ def event_rows(content: TimelineContent, opened: Callable[[str], Trace] | None =
             device = durations_of(part.timeline, part.places, selection.of_track[chunk], selection.index[chunk], opened)
         columns = (column[chunk].tolist() for column in (selection.of_track, selection.index, selection.lane))
         for (number, index, lane), device_ps in zip(zip(*columns, strict=True), device, strict=False):
-            place = part.places[number]
-            section, track = part.timeline.sections[place[0]], part.timeline.track(place)
+            section, track, place = tracks[number]
             start, end = int(track.start_ps[index]), int(track.end_ps[index])
             args = read(number, index) if read is not None else {}
             rows.append(EventRow(section, track, index, lane, start, end, decimals, device_ps, args, place))

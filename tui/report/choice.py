@@ -77,8 +77,9 @@ class Chosen:
     @property
     def in_all(self) -> str:
         """The same in words, of a filter's rows: ``In all: self time 13.9 ms, count 128.``; empty for those of none."""
-        totals = [(self.table.by_key[key], total) for key, total in self.totals.items() if self.choice.filter]
-        words = [f"{_title(field)} {field.unit.words(total, False)}" for field, total in totals]
+        totals = self.totals if self.choice.filter else {}
+        fields = self.table.chosen([*totals])
+        words = [f"{_title(field)} {field.unit.words(totals[field.key], False)}" for field in fields]
         return f"In all: {', '.join(words)}." if words else ""
 
     @property

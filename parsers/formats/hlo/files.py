@@ -10,13 +10,11 @@ texts, which `parsers.formats.hlo.texts` puts together. What is inside may be an
 from __future__ import annotations
 
 import contextlib
-import gzip
 import itertools
 import os
 import re
 import stat
 from collections.abc import Iterator
-from zlib import error as ZlibError
 
 from google.protobuf.message import DecodeError
 
@@ -27,7 +25,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import natural_key, printable
 from tpuprof.parsers.files.file_kinds import recognised
-from tpuprof.parsers.files.inflate import Inflation, content
+from tpuprof.parsers.files.inflate import GZIP_MAGIC, Inflation, content, lines_of
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.parse import read_module_text
 from tpuprof.parsers.formats.hlo.texts import read_texts
@@ -41,7 +39,7 @@ CODEGEN = pattern(r"(.+)\.after_codegen\.(hlo\.pb|txt)(?:\.gz)?", re.DOTALL)
 """The files of a dump's last stage, which alone has the tiles."""
 
 _TEXT = pattern(r".+\.(?:hlo|txt)(?:\.gz)?", re.DOTALL)
-_BEGINS = b"HloModule "
+_BEGINS, _LOOKED_AT = b"HloModule ", 1 << 12
 _NO_MODULE = "NO_MODULE.hlo_proto.pb"
 """The name of the empty file by which XProf remembers that a profile holds no compiled HLO."""
 
@@ -60,6 +58,7 @@ _LAST_STAGE = pattern(
 )
 _TEXTS = ("-buffer-assignment.txt", "-buffer-assignment-values.txt", "-live-range.txt", ".txt")
 _USAGE = "-memory-usage-report.txt"
+_LARGEST_TEXT, _LONGEST_CODE = 1 << 30, 64 << 20
 _LONGEST_LINE = 4 << 20  # bytes of a text's line that are looked at; longer ones are those of large constants
 _OPCODE = pattern(rb"[a-z][a-z0-9-]*")
 
@@ -111,12 +110,12 @@ def find_hlo_files(path: str) -> tuple[HloFile, ...]:
     name = os.path.basename(path)
     if match := _LAST_STAGE.fullmatch(name):
         best = _best_text(os.path.join(os.path.dirname(path), match[1]))
-        return (named_file(best, os.stat(best).st_size),)
+        return (_named(best, os.stat(best).st_size)[0],)
     if _TEXT_NAME.fullmatch(name):
         if (found := recognised(path)) is not None and found.reader == "log":
             raise found.error(path)
         raise _text_dump(f"{printable(name)} is a text")
-    return (named_file(path, status.st_size),)
+    return (_named(path, status.st_size)[0],)
 
 
 def read_hlo_file(file: HloFile) -> HloModule:
@@ -168,7 +167,7 @@ def read_whole_module(file: HloFile) -> HloModule:
             f"The texts of {printable(file.name)} here hold its buffers, but not how large each one is: {shown} would."
         )
         raise ProfileError("no_text", sentence, _DUMP_HINT)
-    module = HloModule(read_module_text(file.name, _lines(path)))
+    module = HloModule(read_module_text(file.name, text_lines(path)))
     if not _is_module(module.proto.hlo_module):
         sentence = f"{printable(os.path.basename(path))} is damaged or not an HLO text: it has no instruction."
         raise ProfileError("corrupt", sentence, _AGAIN_HINT)
@@ -233,11 +232,6 @@ def module_files(path: str) -> list[str]:
     return [os.path.join(folder, name) for name in of_modules if name.startswith(begin)]
 
 
-def named_file(path: str, size: int) -> HloFile:
-    """A file by the parts of its name."""
-    return _named(path, size)[0]
-
-
 def _named(path: str, size: int) -> tuple[HloFile, str]:
     """A file by the parts of its name, and the part that all stages of its module share; empty for one on its own."""
     base = os.path.basename(path)
@@ -269,7 +263,9 @@ def _of_texts(file: HloFile, name: str) -> HloModule:
     """The module that a text describes, with the texts beside it of the same stage."""
     stem = _stem_of(file)
     ends = (_USAGE,) if file.path.endswith(_USAGE) else _TEXTS
-    proto = read_texts(file.name, (line for end in ends if os.path.isfile(stem + end) for line in _lines(stem + end)))
+    proto = read_texts(
+        file.name, (line for end in ends if os.path.isfile(stem + end) for line in text_lines(stem + end))
+    )
     if not proto.buffer_assignment.buffer_allocations:
         shown = printable(os.path.basename(stem) + _TEXTS[0])
         sentence = f"{name} does not hold the buffers of {printable(file.name)}: {shown} would, and is not there."
@@ -277,14 +273,19 @@ def _of_texts(file: HloFile, name: str) -> HloModule:
     return HloModule(proto)
 
 
-def _lines(path: str) -> Iterator[str]:
-    """The lines of a text, the longest in pieces."""
-    with regular_file(path) as descriptor, os.fdopen(os.dup(descriptor), "rb") as stream:
+def text_lines(path: str, of_program: bool = False) -> Iterator[str]:
+    """The lines of a text, very long ones in pieces; raises as `read_hlo_file`.
+
+    Args:
+        of_program: the text may be a gzip, which holds no line otherwise, and lines hold the code of kernels.
+    """
+    most, longest = (_LARGEST_TEXT, _LONGEST_CODE) if of_program else (LARGEST_BYTES, _LONGEST_LINE)
+    with regular_file(path) as descriptor:
         name, size = printable(os.path.basename(path)), os.fstat(descriptor).st_size
-        if size > LARGEST_BYTES:
+        if size > most:
             raise _too_large(name, f"has {size:,} bytes")
-        while line := stream.readline(_LONGEST_LINE):
-            yield line.decode("utf-8", "replace")
+        if of_program or os.pread(descriptor, len(GZIP_MAGIC), 0) != GZIP_MAGIC:
+            yield from lines_of(_pieces(descriptor, most, name), longest)
 
 
 def _rank(stage: str) -> int:
@@ -306,19 +307,24 @@ def _has_assignment(path: str) -> bool:
 
 def _content(descriptor: int, size: int, name: str) -> bytes:
     """The content of a file, inflated where it begins like gzip."""
-    out, limit = bytearray(), min(LARGEST_BYTES, inflated_room(size, _GZIP_FLOOR))
+    return b"".join(_pieces(descriptor, min(LARGEST_BYTES, inflated_room(size, _GZIP_FLOOR)), name))
+
+
+def _pieces(descriptor: int, limit: int, name: str) -> Iterator[bytes]:
+    """The same piece by piece, at most so many bytes."""
+    given = 0
     try:
         for piece in content(descriptor, limit, _CHUNK):
-            out += piece
+            given += len(piece)
+            yield piece
     except Inflation as stopped:
         if stopped.stop == "too_large":
             raise _too_large(name, f"inflates to more than {limit:,} bytes") from stopped
         if stopped.stop == "cut":
-            sentence = f"{name} is cut: its gzip stream ends early, after {len(out):,} bytes of the module."
+            sentence = f"{name} is cut: its gzip stream ends early, after {given:,} bytes of the module."
             raise ProfileError("truncated", sentence, _AGAIN_HINT) from stopped
-        sentence = f"{name} is damaged: its gzip stream breaks after {len(out):,} bytes of the module."
+        sentence = f"{name} is damaged: its gzip stream breaks after {given:,} bytes of the module."
         raise ProfileError("corrupt", sentence, _AGAIN_HINT) from stopped
-    return bytes(out)
 
 
 _MESSAGE = 350  # bytes that protobuf takes for the smallest instruction
@@ -378,7 +384,7 @@ def program_files(path: str) -> tuple[HloFile, ...]:
     """
     path = os.path.expanduser(path)
     if not os.path.isdir(path):
-        return (named_file(path, os.stat(path).st_size),) if os.path.isfile(path) else find_hlo_files(path)
+        return (_named(path, os.stat(path).st_size)[0],) if os.path.isfile(path) else find_hlo_files(path)
     with listed(path) as entries:
         names = sorted((entry.name for entry in entries), key=natural_key)
     last = dict[str, str]()
@@ -395,20 +401,11 @@ def program_files(path: str) -> tuple[HloFile, ...]:
     if not paths:
         sentence = f"There is no compiled program in {printable(path)}."
         raise ProfileError("not_found", sentence, "dump it with --xla_dump_to=FOLDER", EXIT_NOT_FOUND)
-    return tuple(named_file(each, 0) for each in paths)
+    return tuple(_named(each, 0)[0] for each in paths)
 
 
 def is_program_text(path: str) -> bool:
     """Whether a file holds a program as text, gzipped or not."""
-    if not os.path.isfile(path):  # opening a pipe would wait for who writes to it
-        return False
-    with contextlib.suppress(OSError, EOFError, ZlibError), opened_text(path) as stream:
-        return stream.read(len(_BEGINS)) == _BEGINS
+    with contextlib.suppress(ProfileError, Inflation), regular_file(path) as descriptor:
+        return next(content(descriptor, _CHUNK, _LOOKED_AT), b"").startswith(_BEGINS)
     return False
-
-
-def opened_text(path: str) -> gzip.GzipFile:
-    """A file inflated where it is gzipped."""
-    with open(path, "rb") as stream:
-        is_gzipped = stream.read(2) == b"\x1f\x8b"
-    return gzip.open(path, "rb") if is_gzipped else open(path, "rb")  # type: ignore[return-value]

@@ -11,7 +11,7 @@ than the array treats the missing ones as 1, so a scalar with ``T(128)`` takes 1
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from math import prod
 from typing import TYPE_CHECKING
@@ -98,8 +98,18 @@ class Shape:
         return f"{self.element_type}[{dims}]" + (f"{{{layout}}}" if layout else "")
 
     @property
+    def plain(self) -> str:
+        """``f32[8,128]``: without its layout, and with the bounds of dynamic dimensions as sizes."""
+        return plain_shape(self.element_type, self.dimensions)
+
+    @property
     def is_in_host_memory(self) -> bool:
         return self.memory_space == HOST_MEMORY
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """`padded_bytes`, or `unpadded_bytes` where the layout is not known."""
+        return self.padded_bytes or self.unpadded_bytes
 
     @property
     def layout_known(self) -> bool:
@@ -208,6 +218,11 @@ def is_in_host_memory(expression: str) -> bool:
     """Whether an array of an op lies in the host's memory, by the layouts in its HLO text."""
     text = expression[:MOST_TEXT]
     return f"S({HOST_MEMORY})" in text and any(found.shape.is_in_host_memory for found in shapes_in(text))
+
+
+def plain_shape(element_type: str, dimensions: Iterable[int]) -> str:
+    """``f32[8,128]``."""
+    return f"{element_type}[{','.join(map(str, dimensions))}]"
 
 
 def elements(shape: hlo_pb2.ShapeProto) -> int:

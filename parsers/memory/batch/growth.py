@@ -19,7 +19,7 @@ from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.formats.hlo.modules import HloModule
-from tpuprof.parsers.formats.hlo.shapes import Shape, shape_of_proto
+from tpuprof.parsers.formats.hlo.shapes import Shape, plain_shape, shape_of_proto
 from tpuprof.parsers.formats.proto import hlo_pb2
 from tpuprof.parsers.memory.batch.axes import Axes, Leaf, Share, arrays_of, leaf_at
 from tpuprof.parsers.memory.batch.structure import Argument, Structure, structure_of
@@ -146,8 +146,7 @@ def _candidates(known: Structure) -> list[_Candidate]:
     for each in inputs:
         length, root = each.leaf.dims[0], axes.root(each.leaf.first)
         if length > 1 and root not in weights and (length not in stacks or not each.is_float):
-            dims = ",".join(map(str, each.leaf.dims))
-            found.setdefault(root, []).append((f"{each.name} {each.element}[{dims}]", length))
+            found.setdefault(root, []).append((f"{each.name} {plain_shape(each.element, each.leaf.dims)}", length))
     leads = {axes.root(each.leaf.first): () if each.is_float else each.leaf.dims for each in inputs}
     candidates, reached_before = list[_Candidate](), set[int]()
     for root, members in found.items():

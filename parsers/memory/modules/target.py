@@ -15,8 +15,8 @@ _VARINT, _BYTES = 0, 2  # wire types
 _VERSIONS = {2: "TPU v3", 3: "TPU v4", 4: "TPU v5p", 5: "TPU v6e", 6: "TPU7x"}
 """The chip by the number that the compiler gives it; of 4 a ``lite`` one is a v5e."""
 
-_NAMED = pattern(r"version: TPU_VERSION_([A-Z]{1,40})")
-_NAMES = {"PUFFERFISH": "TPU v4", "VIPERFISH": "TPU v5p", "GHOSTLITE": "TPU v6e"}
+_NAMED = pattern(rb"version: TPU_VERSION_([A-Z]{1,40})")
+_NAMES = {b"PUFFERFISH": "TPU v4", b"VIPERFISH": "TPU v5p", b"GHOSTLITE": "TPU v6e"}
 """The same by the name that stands in texts."""
 
 
@@ -29,18 +29,20 @@ def stem_of(path: str) -> str:
 def device_of(path: str) -> str | None:
     """Which chip a module of a dump was compiled for, ``TPU v5e``, by the path of its file; None where no dump says."""
     stem = stem_of(path)
-    with contextlib.suppress(OSError, ValueError):
-        with open(opened(stem + ".target_arguments.pb"), "rb") as file:
-            data = file.read(1 << 16)
-        inner = _first(data, 6, _BYTES)
+    with contextlib.suppress(ValueError):
+        inner = _first(_begin_of(stem + ".target_arguments.pb"), 6, _BYTES)
         if version := _first(inner, 1, _VARINT):
             return "TPU v5e" if _first(inner, 2, _BYTES) == b"lite" else _VERSIONS.get(version[0])
-    with contextlib.suppress(OSError, ValueError):
-        with open(opened(stem + ".target_arguments.txt"), encoding="utf-8", errors="replace") as lines:
-            said = lines.read(1 << 16)
-        if match := _NAMED.search(said):
-            return "TPU v5e" if match[1] == "VIPERFISH" and '"lite"' in said else _NAMES.get(match[1])
-    return None
+    said = _begin_of(stem + ".target_arguments.txt")
+    if (match := _NAMED.search(said)) is None:
+        return None
+    return "TPU v5e" if match[1] == b"VIPERFISH" and b'"lite"' in said else _NAMES.get(match[1])
+
+
+def _begin_of(path: str) -> bytes:
+    with contextlib.suppress(OSError, ValueError), open(opened(path), "rb") as file:
+        return file.read(1 << 16)
+    return b""
 
 
 def _first(data: bytes, wanted: int, kind: int) -> bytes:

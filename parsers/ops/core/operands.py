@@ -35,7 +35,7 @@ class CallArrays:
     def bytes_once(self) -> int | None:
         """Bytes of all arrays in HBM, each moved once; None where a size is unknown, or indices choose."""
         arrays = [shape for shape in (*self.operands, *self.results) if shape.memory_space == _HBM]
-        sizes = [shape.padded_bytes or shape.unpadded_bytes for shape in arrays]
+        sizes = [shape.memory_bytes for shape in arrays]
         return None if self.is_indexed or None in sizes else sum(size or 0 for size in sizes)
 
     @property

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Int64s, coded, distinct, positions
+from tpuprof.parsers.base.op_class import COLLECTIVE_KINDS
 from tpuprof.parsers.base.record import dataclass, fields, replace
 from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.files.places import HostFile
@@ -37,7 +38,6 @@ from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.collectives import host_sums
 from tpuprof.parsers.pages.collectives.host_sums import CoreCollectives, Windows, summed
 from tpuprof.parsers.pages.collectives.instruction import (
-    KINDS,
     PARTITION_ID,
     CollectiveInstruction,
     read_instruction,
@@ -270,7 +270,7 @@ def _with_result(
     start: host_sums.Collective, first: CollectiveInstruction, done: CollectiveInstruction
 ) -> host_sums.Collective:
     """A collective of two ops: the second one has the result, and may be known better."""
-    kind = first.kind if first.kind in KINDS else done.kind
+    kind = first.kind if first.kind in COLLECTIVE_KINDS else done.kind
     groups = first.groups or done.groups
     whole = CollectiveInstruction(kind, "", "", groups, done.result_bytes)
     return replace(start, kind=kind, groups=groups, payload=whole.payload)

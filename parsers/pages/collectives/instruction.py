@@ -10,6 +10,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from tpuprof.parsers.base.op_class import COLLECTIVE_KINDS
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.formats.hlo.shapes import shape_text, shapes_in
@@ -20,11 +21,6 @@ from tpuprof.parsers.steps.boundaries.replica_groups import ALL, ReplicaGroups, 
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.hlo.modules import HloModule
     from tpuprof.parsers.formats.proto import hlo_pb2
-
-KINDS = (
-    *("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "ragged-all-to-all", "collective-permute"),
-    *("collective-broadcast", "send", "recv"),
-)
 
 PARTITION_ID = "partition-id"
 """The category of ops that `op_class` takes for collectives although they move nothing."""
@@ -78,7 +74,7 @@ def read_instruction(category: str, name: str, text: str, module: HloModule | No
     role = half[1] if half is not None and half[1] != "update" else ""
     kind = _HALF.sub("", opcode)
     groups, inner, waits_for = groups_in(rest), None, ""
-    if module is not None and (kind not in KINDS or groups is None or role == "done"):
+    if module is not None and (kind not in COLLECTIVE_KINDS or groups is None or role == "done"):
         proto = module.instruction_proto(name)
         start = _started(module, proto) if proto is not None and role == "done" else proto
         waits_for = start.name.decode(errors="replace") if start is not None and start is not proto else ""
@@ -88,7 +84,7 @@ def read_instruction(category: str, name: str, text: str, module: HloModule | No
     if role == "done" and not waits_for:
         after = _OPERAND.search(rest, match.end() - 1) if match is not None and opcode != "fusion" else None
         waits_for = after[1] if after is not None else name.replace("-done", "-start")
-    if kind not in KINDS:
+    if kind not in COLLECTIVE_KINDS:
         kind = kind_by_name(category, name)
     if groups is None and role != "done" and "replica_groups={}" in rest:
         groups = ALL
@@ -127,10 +123,10 @@ def _collective(module: HloModule, proto: hlo_pb2.HloInstructionProto | None) ->
     """The collective that an instruction is or wraps; None where it has none, or several kinds."""
     if proto is None:
         return None
-    if _kind(proto) in KINDS:
+    if _kind(proto) in COLLECTIVE_KINDS:
         return proto
     inside = module.wrapped(proto)
-    found = [] if inside is None else [each for each in inside.instructions if _kind(each) in KINDS]
+    found = [] if inside is None else [each for each in inside.instructions if _kind(each) in COLLECTIVE_KINDS]
     return found[0] if len(set(map(_kind, found))) == 1 else None
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Bools, Int64s, distinct, no_ints
+from tpuprof.parsers.base.op_class import COLLECTIVE_KINDS
 from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Trace
@@ -22,7 +23,7 @@ from tpuprof.parsers.ops.host_events.events import HostThread, read_threads
 from tpuprof.parsers.ops.streams.attribution import OP_STATS, StreamOp
 from tpuprof.parsers.ops.streams.devices import DEVICE, StreamDevice, cpu_device, read_gpus, runs_on_cpu
 from tpuprof.parsers.pages.collectives.host_sums import DEVICES, Collective, CoreCollectives, summed
-from tpuprof.parsers.pages.collectives.instruction import KINDS, PARTITION_ID, read_instruction
+from tpuprof.parsers.pages.collectives.instruction import PARTITION_ID, read_instruction
 from tpuprof.parsers.pages.collectives.transfers import TimeUntil, TransferOverlap, Transfers
 
 
@@ -88,8 +89,8 @@ def _collective(op: StreamOp, modules: HloModules) -> Collective:
     module = modules.module(op.program) if op.expression else None
     read = read_instruction(op.category, op.name, op.expression, module)
     words = op.name.lower().replace("_", "").replace("-", "")
-    by_name = next((kind for kind in KINDS if kind.replace("-", "") in words), read.kind)
-    kind = read.kind if read.kind in KINDS else by_name
+    by_name = next((kind for kind in COLLECTIVE_KINDS if kind.replace("-", "") in words), read.kind)
+    kind = read.kind if read.kind in COLLECTIVE_KINDS else by_name
     framework_op = op.framework_op
     return Collective(
         op.program, op.name, DEVICES, kind, read.groups, pass_of(framework_op, False), False, read.payload, framework_op

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Literal
 
+from tpuprof.parsers.base.op_class import COLLECTIVE_KINDS
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.formats.hlo import reach
@@ -25,8 +26,8 @@ _GIVEN = frozenset(("parameter", "constant", "iota", "partition-id", "replica-id
 
 _RARELY_FUSED = frozenset(
     (
-        *("all-gather", "all-reduce", "all-to-all", "reduce-scatter", "collective-permute", "ragged-all-to-all"),
-        *("collective-broadcast", "infeed", "outfeed", "send", "recv", "custom-call", "sort", "rng", "fft", "call"),
+        *COLLECTIVE_KINDS,
+        *("infeed", "outfeed", "custom-call", "sort", "rng", "fft", "call"),
         *("after-all", "partition-id", "replica-id", "rng-bit-generator", "cholesky", "triangular-solve", "domain"),
     )
 )

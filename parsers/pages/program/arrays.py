@@ -14,7 +14,6 @@ from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.shapes import shape_of_proto, shape_text
 from tpuprof.parsers.formats.xspace.walk import text
-from tpuprof.parsers.pages.program.facts import plain
 from tpuprof.parsers.pages.program.ops import ProgramOp
 from tpuprof.parsers.pages.program.traffic import size_of
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.formats.proto import hlo_pb2
 
 _SAME = frozenset((b"bitcast", b"opt-barrier", b"copy-done"))
-_DEEPEST = 64
+_MOST_STEPS = 100_000
 
 
 class _Place(NamedTuple):
@@ -66,7 +65,6 @@ class ProgramArray:
 def program_arrays(module: HloModule, ops: Sequence[ProgramOp]) -> list[ProgramArray]:
     """The arrays that the ops of a program move, most bytes first. An op whose trips are unknown counts once."""
     finder = _Finder(module, ops)
-    found: dict[_Place, ProgramArray] = {}
     for op in ops:
         proto, runs = finder.protos.get(op.name), 1 if op.trips is None else op.trips
         if proto is None or not runs:
@@ -75,16 +73,16 @@ def program_arrays(module: HloModule, ops: Sequence[ProgramOp]) -> list[ProgramA
         for read in op.reads:
             operand = operands[read.number]
             if operand is not None and read.streams and read.bytes:
-                array = finder.array(found, finder.place(operand))
+                array = finder.array(operand)
                 array.read_by.append(op.name)
                 array.reads += read.streams * runs
                 array.read_bytes += read.bytes * read.streams * runs
         for part, size in enumerate(op.writes):
             if size:
-                array = finder.array(found, finder.made(proto, part if len(op.writes) > 1 else -1))
+                array = finder.array(proto, part if len(op.writes) > 1 else -1)
                 array.written_by.append(op.name)
                 array.written_bytes += size * runs
-    return sorted(found.values(), key=lambda array: -array.moved_bytes)
+    return sorted(finder.found.values(), key=lambda array: -array.moved_bytes)
 
 
 class _Finder:
@@ -95,58 +93,61 @@ class _Finder:
         every = [one for part in module.proto.hlo_module.computations for one in part.instructions]
         self.protos: Mapping[str, hlo_pb2.HloInstructionProto] = {printable(text(one.name)): one for one in every}
         self._ops = {op.name: op for op in ops}
+        self._known, self.found = dict[_Place, _Place](), dict[_Place, ProgramArray]()
         loops = {number: one for one in every if one.opcode == b"while" for number in one.called_computation_ids}
-        self._loops = {
-            one.id: loops[part.id]
-            for part in module.proto.hlo_module.computations
-            if part.id in loops
-            for one in part.instructions
-            if one.opcode == b"parameter"
-        }
+        given = ((part, one) for part in module.proto.hlo_module.computations for one in part.instructions)
+        self._loops = {one.id: loops[part.id] for part, one in given if part.id in loops and one.opcode == b"parameter"}
 
-    def place(self, proto: hlo_pb2.HloInstructionProto) -> _Place:
-        """What makes the array that an instruction gives."""
-        for _ in range(_DEEPEST):
+    def _place(self, proto: hlo_pb2.HloInstructionProto, part: int) -> _Place:
+        """What makes the array that an instruction gives, or that is a part of its tuple.
+
+        What is updated in place stays what it was: the op that does it reads nothing of it.
+        """
+        at, passed = _Place(proto.id, part), list[_Place]()
+        while at not in self._known and len(passed) < _MOST_STEPS:
+            passed.append(at)
             operand = self._module.instruction_by_id(proto.operand_ids[0]) if proto.operand_ids else None
-            if proto.opcode == b"get-tuple-element" and operand is not None:
-                part = self._part(operand, proto.tuple_index)
-                if isinstance(part, _Place):
-                    return part
-                proto = part
+            if proto.opcode == b"get-tuple-element" and operand is not None and part < 0:
+                proto, part = self._part(operand, proto.tuple_index)
             elif proto.opcode in _SAME and operand is not None:
                 proto = operand
+            elif (updated := self._updated(proto, part)) is not None:
+                proto, part = updated, -1
             else:
-                return self.made(proto, -1)
-        return _Place(proto.id, -1)
+                break
+            at = _Place(proto.id, part)
+        found = self._known.get(at, at)
+        self._known |= dict.fromkeys(passed, found)
+        return found
 
-    def _part(self, whole: hlo_pb2.HloInstructionProto, part: int) -> _Place | hlo_pb2.HloInstructionProto:
+    def _part(self, whole: hlo_pb2.HloInstructionProto, part: int) -> tuple[hlo_pb2.HloInstructionProto, int]:
         """A part of a tuple: what a loop carries is what it begins with."""
         loop = self._loops.get(whole.id, whole)
         given = self._module.instruction_by_id(loop.operand_ids[0]) if loop.opcode == b"while" else whole
         if given is None or given.opcode != b"tuple":
-            return self.made(whole if given is None else given, part)
+            return whole if given is None else given, part
         element = self._module.instruction_by_id(given.operand_ids[part])
-        return self.made(given, part) if element is None else element
+        return (given, part) if element is None else (element, -1)
 
-    def made(self, proto: hlo_pb2.HloInstructionProto, part: int) -> _Place:
-        """The array that an op makes, or the one that it updates in place: of that it reads nothing."""
-        op = self._ops.get(printable(text(proto.name)))
-        own = proto.shape.tuple_shapes[part] if part >= 0 and proto.shape.tuple_shapes else proto.shape
+    def _updated(self, proto: hlo_pb2.HloInstructionProto, part: int) -> hlo_pb2.HloInstructionProto | None:
+        """The operand that an op updates in place to make an array; None for a new one."""
+        op, size = self._ops.get(printable(text(proto.name))), size_of(_shape(proto, part))
         operands = self._module.operand_protos(proto)
-        for read in op.reads if op is not None else ():
-            operand = operands[read.number]
-            if not read.bytes and operand is not None and size_of(operand.shape) == size_of(own):
-                return self.place(operand)
-        return _Place(proto.id, part)
+        same = (operands[read.number] for read in op.reads if not read.bytes) if op is not None else ()
+        return next((operand for operand in same if operand is not None and size_of(operand.shape) == size), None)
 
-    def array(self, found: dict[_Place, ProgramArray], place: _Place) -> ProgramArray:
-        """The array of a place, begun where it is new."""
-        if place not in found:
-            proto = self._module.instruction_by_id(place.number)
-            assert proto is not None, "a place is that of an instruction"
-            own = proto.shape.tuple_shapes[place.part] if place.part >= 0 and proto.shape.tuple_shapes else proto.shape
-            name = printable(text(proto.name)) + (f"[{place.part}]" if place.part >= 0 else "")
-            shape = shape_of_proto(own)
-            words = shape_text(own) if shape is None else plain(shape)
-            found[place] = ProgramArray(name, words, size_of(own), self._module.source(proto))
-        return found[place]
+    def array(self, proto: hlo_pb2.HloInstructionProto, part: int = -1) -> ProgramArray:
+        """The array that an instruction gives, or that is a part of its tuple; begun where it is new."""
+        place = self._place(proto, part)
+        made = self._module.instruction_by_id(place.number)
+        if place not in self.found and made is not None:
+            own = _shape(made, place.part)
+            name, shape = printable(text(made.name)), shape_of_proto(own)
+            name += f"[{place.part}]" if place.part >= 0 else ""
+            words = shape_text(own) if shape is None else shape.plain
+            self.found[place] = ProgramArray(name, words, size_of(own), self._module.source(made))
+        return self.found[place]
+
+
+def _shape(proto: hlo_pb2.HloInstructionProto, part: int) -> hlo_pb2.ShapeProto:
+    return proto.shape.tuple_shapes[part] if part >= 0 and proto.shape.tuple_shapes else proto.shape

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
+from tpuprof.parsers.base.errors import EXIT_OK, EXIT_UNREADABLE
 from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.formats.xspace.walk import text
 from tpuprof.parsers.pages.program.expected import Expectation, check_expectation
@@ -13,17 +14,16 @@ from tpuprof.parsers.pages.program.programs import CompiledProgram
 
 SAME, TEXT_ONLY, TILES_ONLY, CHANGED, UNKNOWN = "same program", "text only", "tiles only", "changed", "unknown"
 VERDICTS = {
-    SAME: "The change did not reach the compiler",
-    TEXT_ONLY: "The text differs, such as operands in another order; no fact differs",
-    TILES_ONLY: "The instructions are the same; the compiler chose other tiles for them",
-    CHANGED: "The compiler made another program",
-    UNKNOWN: "No fact differs",
+    CHANGED: (8, "The compiler made another program"),
+    UNKNOWN: (EXIT_UNREADABLE, "No fact differs"),
+    TILES_ONLY: (9, "The instructions are the same; the compiler chose other tiles for them"),
+    TEXT_ONLY: (10, "The text differs, such as operands in another order; no fact differs"),
+    SAME: (EXIT_OK, "The change did not reach the compiler"),
 }
-"""What is said of two programs, and what it means."""
+"""What is said of two programs, the gravest first, each with the exit code of a command, and what it means."""
 
 _STAGE = "after_optimizations"
 _OTHER_STAGE = f"one is of the stage {_STAGE}, which has no tiles: *.after_codegen.* of that dump has them"
-_ORDER = (CHANGED, UNKNOWN, TILES_ONLY, TEXT_ONLY, SAME)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Change:
     """Something that two programs differ by.
 
     Attributes:
-        kind: of the fact, see `KINDS`; ``flag`` for a flag of the compile, ``program`` for one that only a side has.
+        kind: of the fact, see `Fact`; ``flag`` for a flag of the compile, ``program`` for one that only a side has.
         what: in words.
         before, after: how many there are, or the flag's value; None where a compile does not have it.
         size: bytes, or FLOPs / 500, that came or went: the order of changes.
@@ -90,12 +90,16 @@ class ComparedPrograms:
         return self.programs[0].verdict if self.programs else UNKNOWN
 
     @property
+    def exit_code(self) -> int:
+        return VERDICTS[self.verdict][0]
+
+    @property
     def sentence(self) -> str:
         """The verdict in a sentence, with what limits it."""
         if not self.programs:
             return "There is no program to compare."
         why = self.programs[0].why
-        return f"{VERDICTS[self.verdict]}{f' ({why})' if why else ''}."
+        return f"{VERDICTS[self.verdict][1]}{f' ({why})' if why else ''}."
 
     @property
     def changes(self) -> list[Change]:
@@ -116,7 +120,7 @@ def compare_programs(
         expected: of the programs after; see `check_expectation`, which raises.
     """
     every = _paired(before, after) if before or not expected else ()
-    pairs = sorted(every, key=lambda pair: _ORDER.index(pair.verdict))
+    pairs = sorted(every, key=lambda pair: [*VERDICTS].index(pair.verdict))
     return ComparedPrograms(*paths, tuple(pairs), tuple(check_expectation(after, each) for each in expected))
 
 

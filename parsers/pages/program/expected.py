@@ -12,7 +12,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.formats.xspace.walk import text
-from tpuprof.parsers.pages.program.facts import arrays, plain
+from tpuprof.parsers.pages.program.facts import arrays
 from tpuprof.parsers.pages.program.programs import CompiledProgram
 
 _EXPECTED = pattern(r"(no )?\s*([\w*?\[\],-]+)(?:\s+([^\s=<>!]+))?\s*(?:(=|<=|>=|<|>|!=)\s*(\d{1,9}))?")
@@ -56,7 +56,7 @@ def check_expectation(programs: Sequence[CompiledProgram], expected: str) -> Exp
     every = ((each.module, part) for each in programs for part in each.module.proto.hlo_module.computations)
     for module, one in ((module, one) for module, part in every for one in part.instructions):
         if of_shape is not None:
-            is_there = any(of_shape.match(plain(array)) for array in arrays(one.shape))
+            is_there = any(of_shape.match(array.plain) for array in arrays(one.shape))
         else:
             is_there = fnmatchcase(text(one.opcode).removesuffix("-start"), what.removesuffix("-start"))
         names = (text(one.name), text(one.custom_call_target), text(one.metadata.op_name).rpartition("/")[2])

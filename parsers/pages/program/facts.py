@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from tpuprof.parsers.base.op_class import COLLECTIVE_KINDS
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.matrix import matrix_works
 from tpuprof.parsers.formats.hlo.modules import KERNEL_TARGET, HloModule, braces
@@ -25,7 +26,6 @@ HEADLINES = ("kernel", "loop", "remat", "donated", "FLOPs")
 LAST = ("tiles", "other")
 """Kinds that come last. Those between are ordered by size."""
 
-_COLLECTIVES = ("all-gather", "all-reduce", "all-to-all", "collective-permute", "reduce-scatter", "ragged-all-to-all")
 _HOST = ("send", "recv", "infeed", "outfeed")
 _NO_FACT = ("parameter", "constant", "bitcast", "tuple", "get-tuple-element", "async-start")
 _NO_ARRAY = (*_NO_FACT, "while", "conditional", "call")
@@ -115,7 +115,7 @@ def _of_opcode(module: HloModule, proto: hlo_pb2.HloInstructionProto, runs: int)
         operands = [each for one in module.operand_protos(proto) if one for each in arrays(one.shape)]
         flops = sum(work.flops for work in matrix_works(module, name, 128)) * runs
         yield "FLOPs", " x ".join(each.element_type for each in operands), flops, 0, proto
-        yield "product", f"{' x '.join(map(plain, operands))} = {shape}", 1, flops // _FLOPS_A_BYTE, proto
+        yield "product", f"{' x '.join(each.plain for each in operands)} = {shape}", 1, flops // _FLOPS_A_BYTE, proto
     elif opcode == "custom-call" and proto.custom_call_target == KERNEL_TARGET:
         code, _ = kernel_and_rest(text(module.backend_config(proto)))
         of_code = hashlib.blake2b(code, digest_size=4).hexdigest()
@@ -127,7 +127,7 @@ def _of_opcode(module: HloModule, proto: hlo_pb2.HloInstructionProto, runs: int)
         yield "loop", "while" if trips is None else f"while of {trips} trips", 1, 0, proto
     elif opcode == "fusion":
         yield "fusion", text(proto.fusion_kind), 1, 0, proto
-    elif base in _COLLECTIVES:
+    elif base in COLLECTIVE_KINDS and base not in _HOST:
         asynchronous = ", asynchronous" if base != opcode else ""
         yield "collective", f"{base} = {shape}, {_megabytes(size)}{asynchronous}", 1, size, proto
     elif base in _HOST or any(each.memory_space == HOST_MEMORY for each in own):
@@ -145,7 +145,7 @@ def _of_scheduled(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> _Fou
     if opcode not in _NO_ARRAY and not opcode.endswith("-start"):
         for array in arrays(proto.shape):
             size, is_near = array.padded_bytes or 0, array.memory_space == 1
-            what = f"{plain(array)}, {_megabytes(size)} of {'VMEM' if is_near else 'HBM'}"
+            what = f"{array.plain}, {_megabytes(size)} of {'VMEM' if is_near else 'HBM'}"
             yield "array", what, 1, 0 if is_near else size, proto
     if tiles := tiles_said(module, proto):
         yield "tiles", f"{_plain_all(arrays(proto.shape))}: {tiles}", 1, 0, proto
@@ -163,13 +163,8 @@ def arrays(shape: hlo_pb2.ShapeProto) -> list[Shape]:
 
 def _plain_all(shapes: Iterable[Shape]) -> str:
     """``f32[8,128], 4 of bf16[16]``."""
-    counted = Counter(map(plain, shapes)).items()
+    counted = Counter(shape.plain for shape in shapes).items()
     return ", ".join(shown if count == 1 else f"{count} of {shown}" for shown, count in counted)
-
-
-def plain(shape: Shape) -> str:
-    """``f32[8,128]``, without its layout."""
-    return f"{shape.element_type}[{','.join(map(str, shape.dimensions))}]"
 
 
 def tiles_said(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tpuprof.parsers.base.errors import behind_wall
 from tpuprof.parsers.base.intervals import grouped
+from tpuprof.parsers.base.op_class import COLLECTIVE_KINDS
 from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.tpus import generation_of
@@ -51,7 +52,7 @@ _NOTHING = frozenset(
     (b"parameter", b"constant", b"tuple", b"get-tuple-element", b"bitcast", b"opt-barrier", b"after-all")
 )
 _FREE_CALLS = frozenset((b"AllocateBuffer", b"ConcatBitcast"))
-_COLLECTIVES = (b"all-", b"reduce-scatter", b"collective-", b"ragged-all-to-all", b"send", b"recv")
+_COLLECTIVES = tuple(kind.encode() for kind in COLLECTIVE_KINDS)
 _SLOW = frozenset((b"tanh", b"log", b"log-plus-one", b"exponential-minus-one", b"erf", b"power", b"sine", b"cosine"))
 _CHOOSING = frozenset((b"gather", b"scatter", b"sort"))
 _MOVES = frozenset((b"copy", b"transpose", b"reshape", b"slice", b"pad", b"concatenate", b"dynamic-update-slice"))
@@ -251,9 +252,7 @@ class Total(NamedTuple):
     @property
     def bound_by(self) -> str | None:
         """What takes most of the bound."""
-        if self.compute_ps is None or self.hbm_ps is None:
-            return None
-        return "compute" if self.compute_ps >= self.hbm_ps else "HBM"
+        return None if self.bound_ps is None else "compute" if (self.compute_ps or 0) >= (self.hbm_ps or 0) else "HBM"
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,10 +276,11 @@ class ProgramRow:
     told: Band | None = None
 
 
-def program_rows(programs: Iterable[tuple[CompiledProgram, str | None]]) -> list[ProgramRow]:
-    """Programs, each given with the type of its chip if that is known; the longest first, equal ones as one row."""
-    rows = grouped((row.fingerprint or row.origin, row) for row in (_row(*each) for each in programs)).values()
-    merged = [replace(same[0], count=len(same)) for same in rows]
+def program_rows(programs: Iterable[CompiledProgram], device: str | None = None) -> list[ProgramRow]:
+    """Programs, for their own chips or for another one, the longest first; equal ones are one row."""
+    rows = (_row(program, device or program.device) for program in programs)
+    alike = grouped((row.fingerprint or row.origin, row) for row in rows).values()
+    merged = [replace(same[0], count=len(same)) for same in alike]
     return sorted(merged, key=_dearness)
 
 

@@ -10,20 +10,27 @@ import contextlib
 import glob
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from zlib import error as ZlibError
 
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import printable
-from tpuprof.parsers.formats.hlo.files import CODEGEN, HloFile, is_program_text, opened_text, read_hlo_file, text_path
+from tpuprof.parsers.formats.hlo.files import (
+    CODEGEN,
+    HloFile,
+    is_program_text,
+    program_files,
+    read_hlo_file,
+    text_lines,
+    text_path,
+)
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.parse import read_module_text
+from tpuprof.parsers.memory.modules.target import device_of
 from tpuprof.parsers.pages.graph.programs import GRAPHS, no_modules
 from tpuprof.parsers.pages.program.fingerprint import Fingerprint, TextFingerprint, fingerprint
 from tpuprof.parsers.pages.shared.key import PageSession
 
-_LONGEST_LINE, _LONGEST_TEXT = 64 << 20, 1 << 30
 _SETTINGS = ("flagfile", "debug_options", "tpu_comp_env.txt")
 """Files of a compile's flags, the last of which counts where several have one."""
 
@@ -42,6 +49,7 @@ class CompiledProgram:
         module: the program.
         fingerprint: None where its text is cut.
         settings: flags of its compile by name; empty where nothing beside the program has them.
+        device: the type of the chip that it is for; None where nothing says it.
     """
 
     name: str
@@ -49,6 +57,7 @@ class CompiledProgram:
     module: HloModule
     fingerprint: Fingerprint | None
     settings: Mapping[str, str]
+    device: str | None = None
 
 
 def read_program(file: HloFile) -> CompiledProgram:
@@ -56,18 +65,20 @@ def read_program(file: HloFile) -> CompiledProgram:
     path = file.path
     if file.path.endswith(".txt") and not is_program_text(path):
         path = text_path(file)  # of a dump's texts, the one of the program
-    origin, settings = os.path.basename(path), _settings(path)
+    origin, settings, device = os.path.basename(path), _settings(path), device_of(file.path)
     if not is_program_text(path):
         module = read_hlo_file(file)
-        return CompiledProgram(module.name or file.name, origin, module, fingerprint(module), settings)
+        return CompiledProgram(module.name or file.name, origin, module, fingerprint(module), settings, device)
     reader = TextFingerprint()
-    try:
-        module = HloModule(read_module_text(file.name, _lines(path, reader)))
-    except (EOFError, OSError, ZlibError) as error:
-        raise ProfileError("truncated", f"{printable(origin)} is cut or damaged.", "copy it again") from error
+    module = HloModule(read_module_text(file.name, _lines(path, reader)))
     if not module.proto.hlo_module.computations:
         raise ProfileError("corrupt", f"{printable(origin)} holds no program.", "write or copy it again")
-    return CompiledProgram(module.name or file.name, origin, module, reader.result(), settings)
+    return CompiledProgram(module.name or file.name, origin, module, reader.result(), settings, device)
+
+
+def programs_at(path: str) -> list[CompiledProgram]:
+    """The programs of a file, or of a folder; raises as `program_files` and `read_program`."""
+    return [read_program(file) for file in program_files(path)]
 
 
 def programs_of_session(session: PageSession) -> list[CompiledProgram]:
@@ -82,22 +93,16 @@ def programs_of_session(session: PageSession) -> list[CompiledProgram]:
     for label, (source, number) in compiled.places.items():
         module = source.modules.whole(number)
         if not isinstance(module, str):
-            found.append(CompiledProgram(module.name, str(label), module, fingerprint(module), {}))
+            device = source.device_type or compiled.device_type
+            found.append(CompiledProgram(module.name, str(label), module, fingerprint(module), {}, device))
     return found
 
 
 def _lines(path: str, reader: TextFingerprint) -> Iterator[str]:
     """The lines of a text, which the reader takes too."""
-    room = _LONGEST_TEXT
-    with opened_text(path) as stream:
-        while line := stream.readline(_LONGEST_LINE):
-            room -= len(line)
-            if room < 0:
-                sentence = f"{printable(path)} holds more than {_LONGEST_TEXT:,} bytes of text."
-                raise ProfileError("too_large", sentence, "name the file of one program")
-            text = line.decode("utf-8", "replace")
-            reader.take(text)
-            yield text
+    for line in text_lines(path, of_program=True):
+        reader.take(line)
+        yield line
 
 
 def _settings(path: str) -> dict[str, str]:
@@ -106,10 +111,9 @@ def _settings(path: str) -> dict[str, str]:
     stem = match[1] if match else ".".join(os.path.basename(path).split(".")[:3])
     found = dict[str, str]()
     for name in _SETTINGS:
-        found_beside = glob.glob(f"{glob.escape(os.path.join(os.path.dirname(path), stem))}.{name}")[:1]
-        for beside in filter(os.path.isfile, found_beside):
-            with contextlib.suppress(OSError), open(beside, encoding="utf-8", errors="replace") as lines:
-                found |= dict(_settings_in(lines))
+        for beside in glob.glob(f"{glob.escape(os.path.join(os.path.dirname(path), stem))}.{name}")[:1]:
+            with contextlib.suppress(ProfileError):
+                found |= dict(_settings_in(text_lines(beside)))
     return {key: value for key, value in found.items() if not key.startswith(_OF_DUMPS)}
 
 

@@ -22,9 +22,6 @@ _TAKES = frozenset((b"slice", b"dynamic-slice", b"gather"))
 _UPDATES = {b"dynamic-update-slice": 1, b"scatter": 2}
 """What changes its first operand in place, and which operand has the values that it writes."""
 
-_NEW = {b"copy-start": 0}
-"""Which part of the tuple of an asynchronous start is its result, where that is not the second: others are given."""
-
 _Callers = tuple[tuple[int, "hlo_pb2.HloInstructionProto"], ...]
 
 
@@ -96,15 +93,12 @@ def writes_of(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> tuple[in
     if root is not None and root.opcode == b"tuple":
         made = [_origin(module, operand, (b"fusion", b"bitcast")) for operand in module.operand_protos(root)]
         parts = list(zip(proto.shape.tuple_shapes, made, strict=True))
-    is_fused, new = root is not proto, _NEW.get(proto.opcode) if proto.shape.tuple_shapes else None
-    if proto.opcode.endswith(b"-start") and proto.shape.tuple_shapes and new is None:
-        new = 1
-    return tuple(
-        _written(module, made, size_of(shape), is_fused=is_fused)
-        if shape.layout.memory_space == _HBM and new in (None, place)
-        else 0
-        for place, (shape, made) in enumerate(parts)
-    )
+    is_new = [shape.layout.memory_space == _HBM for shape, _ in parts]
+    if proto.opcode.endswith(b"-start") and len(parts) > 1:  # one part is its result, the others are what it is given
+        result = 0 if proto.opcode == b"copy-start" else 1
+        is_new = [is_here and place == result for place, is_here in enumerate(is_new)]
+    sizes = (_written(module, made, size_of(shape), is_fused=root is not proto) for shape, made in parts)
+    return tuple(size if is_here else 0 for size, is_here in zip(sizes, is_new, strict=True))
 
 
 def _written(module: HloModule, made: hlo_pb2.HloInstructionProto | None, whole: int, *, is_fused: bool) -> int:
@@ -132,5 +126,5 @@ def _origin(
 def size_of(proto: hlo_pb2.ShapeProto) -> int:
     """Bytes of an array in memory, padding included where it is known; of a tuple those of its arrays."""
     shape = shape_of_proto(proto)
-    whole = 0 if shape is None else shape.padded_bytes or shape.unpadded_bytes or 0
+    whole = 0 if shape is None else shape.memory_bytes or 0
     return whole + sum(map(size_of, proto.tuple_shapes))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from functools import cache, partial
-from itertools import product
+from itertools import product, starmap
 
 import numpy as np
 
@@ -330,6 +330,7 @@ def _diff(sides: tuple[_Side, _Side], basis: Basis, host: str | None, detect: fl
     failed: list[str] = []
     settings = behind_wall("compare settings", lambda: _settings(runs, own, compiled, unknown), failed) or ()
     figures = _figures(runs, unknown)
+    work, traffic = starmap(model.plain_change, zip(*map(_work, runs, own), strict=True))
     programs = runs[0].ops.program, runs[1].ops.program
     compare_memory = partial(beside.modules_memory, before, after, (compiled[0], compiled[1]), programs)
     modules = behind_wall("compare the memory of modules", compare_memory, failed)
@@ -351,8 +352,8 @@ def _diff(sides: tuple[_Side, _Side], basis: Basis, host: str | None, detect: fl
         phases=(),
         settings=settings,
         figures=figures,
-        traffic=model.plain_change(*map(partial(_work, "hbm"), runs, own)),
-        work=model.plain_change(*map(partial(_work, "flops"), runs, own)),
+        traffic=traffic,
+        work=work,
         modules=modules or (),
         unknown=unknown,
         warnings=(
@@ -462,16 +463,12 @@ def _compiling(run: _Run) -> Bools | None:
     return compiling > _COMPILES * run.step_ps
 
 
-def _work(kind: str, run: _Run, own: BatchedTimes) -> float | None:
-    """FLOPs, or bytes of HBM, in a unit on the mean core, as often as each op runs there; None where none are counted.
-
-    Args:
-        kind: one of `WORK`.
-    """
+def _work(run: _Run, own: BatchedTimes) -> list[float | None]:
+    """FLOPs, and bytes of HBM, in a unit on the mean core, as often as each op runs there; None where not counted."""
     of_row, table = listed_ops(run.ops)[1], run.ops.table
-    done = summed_rows(work_of(table)[:, [WORK.index(kind)]], of_row, len(own.ops))[:, 0]
-    each = done / np.maximum(sum_by_key(of_row, table.occurrences, len(own.ops)), 1)
-    return float(np.nansum(each * own.count)) if np.isfinite(each).any() else None
+    done = summed_rows(work_of(table)[:, [*map(WORK.index, ("flops", "hbm"))]], of_row, len(own.ops)).T
+    every = done / np.maximum(sum_by_key(of_row, table.occurrences, len(own.ops)), 1)
+    return [float(np.nansum(each * own.count)) if np.isfinite(each).any() else None for each in every]
 
 
 def _figures(runs: Sequence[_Run], unknown: dict[str, str]) -> tuple[model.KeyMetric, ...]:

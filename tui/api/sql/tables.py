@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.intervals import interval_index
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.pages.hosts.hosts import HOSTS
 from tpuprof.parsers.pages.hosts.model import SharedSteps
@@ -136,12 +137,10 @@ def _step_names(
         return marked
     steps = profile.page(OVERVIEW).steps
     begin, end = (np.array([step.start_ps + step.duration_ps * ends for step in steps], np.int64) for ends in (0, 1))
-    start = np.array(start_ps, np.int64)[others]
-    at = np.searchsorted(begin, start, side="right") - 1
-    inside = (at >= 0) & (start < end[at]) if len(steps) else np.zeros(len(others), np.bool_)
     names = [*marked]
-    for place, step in zip(np.array(others)[inside].tolist(), at[inside].tolist(), strict=True):
-        names[place] = steps[step].name
+    of_step = interval_index(np.array(start_ps, np.int64)[others], begin, end)
+    for place, step in zip(others, of_step.tolist(), strict=True):
+        names[place] = steps[step].name if step >= 0 else None
     return names
 
 

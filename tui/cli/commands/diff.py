@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from tpuprof.parsers.base import errors
 from tpuprof.parsers.base.cache import CacheFolder
@@ -22,25 +22,14 @@ from tpuprof.parsers.base.text import nearest_hint, printable
 from tpuprof.parsers.base.urls import printable_url
 from tpuprof.parsers.files.core_names import group_named
 from tpuprof.parsers.files.logdir import Logdir, Run, is_remote, open_logdir
-from tpuprof.parsers.formats.hlo.files import program_files
 from tpuprof.parsers.pages.overview.model import OVERVIEW
-from tpuprof.parsers.pages.program.changes import (
-    CHANGED,
-    SAME,
-    TEXT_ONLY,
-    TILES_ONLY,
-    UNKNOWN,
-    ComparedPrograms,
-    compare_programs,
-)
-from tpuprof.parsers.pages.program.programs import CompiledProgram, programs_of_session, read_program
+from tpuprof.parsers.pages.shared.key import Later
 from tpuprof.parsers.session.diff.beside import DETECT
 from tpuprof.parsers.session.diff.compare import compare_launches
 from tpuprof.parsers.session.diff.model import Diff
 from tpuprof.parsers.session.diff.promises import Verified, verify
 from tpuprof.parsers.session.diff.regression import Regression, regression
 from tpuprof.parsers.session.diff.sides import compared_runs, refuse_arrays
-from tpuprof.parsers.session.hlo import holds_programs
 from tpuprof.parsers.session.one_core import narrowed
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.cli import common, printing
@@ -51,18 +40,19 @@ from tpuprof.tui.report.output import write_stdout
 from tpuprof.tui.report.page import WITHOUT_WARNINGS, ReportRequest, check_choice, check_keys, chosen_of
 from tpuprof.tui.terminal.detect import Config
 
+if TYPE_CHECKING:
+    from tpuprof.parsers.pages.program.changes import ComparedPrograms
+    from tpuprof.parsers.pages.program.programs import CompiledProgram
+
 Made = TypeVar("Made")
 _EXIT_CODES = {"kept": errors.EXIT_OK, "partly": errors.EXIT_OK, "unknown": errors.EXIT_UNREADABLE}
 """Of `verify`."""
 
-_OF_PROGRAMS = {
-    SAME: errors.EXIT_OK,
-    CHANGED: 8,
-    TILES_ONLY: 9,
-    TEXT_ONLY: 10,
-    UNKNOWN: errors.EXIT_UNREADABLE,
-}
-"""Of `diff` of programs, by the verdict."""
+_COMPARE = Later("tpuprof.parsers.pages.program.changes:compare_programs")
+_HOLDS_PROGRAMS = Later("tpuprof.parsers.session.hlo:holds_programs")
+_PROGRAMS_AT = Later("tpuprof.parsers.pages.program.programs:programs_at")
+_PROGRAMS_OF = Later("tpuprof.parsers.pages.program.programs:programs_of_session")
+"""What programs alone need is imported for them."""
 
 
 def run_diff(args: argparse.Namespace) -> int:
@@ -77,12 +67,11 @@ def run_diff(args: argparse.Namespace) -> int:
     """
     check_keys(args.keys, args.format)
     check_choice(chosen_of(vars(args)), args.format or "text")
-    if _is_of_programs(args):
-        compared = _compared_programs(args)
-        printing.write_report(args, _written("diff-program", args, (compared,), args.limit or 0))
-        return _OF_PROGRAMS[compared.verdict]
-    config = common.configured(args)
-    diff, after = _compared(args, config)
+    made = _compared_or_programs(args)
+    if not isinstance(made, tuple):
+        printing.write_report(args, _written("diff-program", args, (made,), args.limit or 0))
+        return made.exit_code
+    diff, after = made
     if not common.wants_report(args) and common.opens_screen("the report"):
         return common.show(args, "diff", diff)
     judged = None if args.fail_on_regression is None else regression(diff, args.fail_on_regression)
@@ -92,9 +81,10 @@ def run_diff(args: argparse.Namespace) -> int:
 
 def made_diff(args: argparse.Namespace) -> str:
     """What is printed of the comparison; see `run_diff`."""
-    if _is_of_programs(args):
-        return _written("diff-program", args, (_compared_programs(args),), args.limit or 0)
-    return _made(args, *_compared(args, common.configured(args)), None)
+    made = _compared_or_programs(args)
+    if not isinstance(made, tuple):
+        return _written("diff-program", args, (made,), args.limit or 0)
+    return _made(args, *made, None)
 
 
 def _exit_code(judged: Regression, different: bool) -> int:
@@ -112,34 +102,42 @@ def _exit_code(judged: Regression, different: bool) -> int:
 # --- programs
 
 
-def _is_of_programs(args: argparse.Namespace) -> bool:
-    """Whether programs alone are compared: where it is asked for, and where both paths hold nothing else."""
+def _compared_or_programs(args: argparse.Namespace) -> tuple[Diff, Session] | ComparedPrograms:
+    """The runs of both sides; programs alone where that is asked for, and where the paths hold nothing else."""
     paths = (args.before, args.after)
-    return args.program or all(isinstance(path, str) and holds_programs(path) for path in paths)
+    if args.program:
+        return _compared_programs(args)
+    try:
+        return _compared(args, common.configured(args))
+    except errors.ProfileError:
+        if not all(isinstance(path, str) and _HOLDS_PROGRAMS(path) for path in paths):
+            raise
+        return _compared_programs(args)
 
 
 def _compared_programs(args: argparse.Namespace) -> ComparedPrograms:
     """The programs of both sides; raises as `run_diff`."""
+    before: list[CompiledProgram]
     expected = getattr(args, "expect", ())
     if expected and args.after is None:
         path = existing(args.before or HERE)
-        return compare_programs((path, path), (), _programs(args, path, args.of_before), expected)
-    if args.before is None or args.after is None:
+        paths, before, after = (path, path), [], _programs(args, path, args.of_before)
+    elif args.before is None or args.after is None:
         hint = f"{PROGRAM} diff A B --program"
         raise errors.ProfileError("usage", "Programs are compared of two paths.", hint, errors.EXIT_USAGE)
-    paths = existing(args.before), existing(args.after)
-    names = (args.of_before, args.of_after)
-    before, after = (_programs(args, path, name) for path, name in zip(paths, names, strict=True))
-    return compare_programs(paths, before, after, expected)
+    else:
+        paths = existing(args.before), existing(args.after)
+        before, after = _programs(args, paths[0], args.of_before), _programs(args, paths[1], args.of_after)
+    return cast("ComparedPrograms", _COMPARE(paths, before, after, expected))
 
 
 def _programs(args: argparse.Namespace, path: str, run: str | None) -> list[CompiledProgram]:
     """The compiled programs at a path; of a profile those of a run."""
-    if holds_programs(path):
-        return [read_program(file) for file in program_files(path)]
+    if _HOLDS_PROGRAMS(path):
+        return cast("list[CompiledProgram]", _PROGRAMS_AT(path))
     with common.decoding_shown() as on_progress:
         session = session_of(open_logdir(path).find_run(run), args, common.configured(args), on_progress)
-        return programs_of_session(session)
+        return cast("list[CompiledProgram]", _PROGRAMS_OF(session))
 
 
 # --- reading

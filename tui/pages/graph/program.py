@@ -10,8 +10,6 @@ from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError, behind_wal
 from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.text import counted, examples, printable
 from tpuprof.parsers.formats.hlo.files import program_files
-from tpuprof.parsers.memory.modules.target import device_of
-from tpuprof.parsers.pages.memory.key import MEMORY
 from tpuprof.parsers.pages.program.arrays import ProgramArray, program_arrays
 from tpuprof.parsers.pages.program.ops import Band, ProgramOp, ProgramRow, program_rows
 from tpuprof.parsers.pages.program.programs import CompiledProgram, programs_of_session, read_program
@@ -31,6 +29,7 @@ from tpuprof.tui.report.fields import (
     object_table,
 )
 from tpuprof.tui.report.page import Head, ReportRequest
+from tpuprof.tui.report.shared.quantities import FINGERPRINT
 from tpuprof.tui.report.units import BYTES, COUNT, COUNTS, TEXT, TIME_MS, TIME_PS, VERBATIM, Unit
 
 
@@ -44,11 +43,6 @@ def _told(unit: Unit) -> Unit:
     return replace(nested(ends), words=_band_words)
 
 
-_PRINTS = (
-    attribute("canonical", VERBATIM, "of all that the compiler decided; equal for the same program"),
-    attribute("structure", VERBATIM, "the same without the backend's configurations, as tiles are"),
-    attribute("of", VERBATIM, "text or proto, of which it was made; those of one form compare"),
-)
 _TILES: tuple[Metric[Any], ...] = (
     attribute("iteration", COUNTS, "steps along each axis, the outermost first"),
     Metric("left", COUNTS, lambda tiles: tiles.windows[0], "bounds of a window of the left operand, as written"),
@@ -80,7 +74,7 @@ _FIGURES: tuple[Metric[ProgramRow], ...] = (
     attribute("hbm_ms", TIME_MS, "bytes at HBM's peak, each array once", "HBM", null=_WHY, name="total.hbm_ps"),
     attribute("flops", COUNT, "of its matrix products", "FLOPs", null=_WHY, name="total.flops"),
     attribute("hbm_bytes", BYTES, "moved through HBM at least", "HBM bytes", null=_WHY, name="total.hbm_bytes"),
-    attribute("fingerprint", nested(_PRINTS), "what it is known by", null="its text is cut"),
+    attribute("fingerprint", nested(FINGERPRINT), "what it is known by", null="its text is cut"),
     _REASON,
     attribute("problem", VERBATIM, "why its figures are unknown; empty where they are not"),
 )
@@ -122,28 +116,25 @@ _PLAIN: Table[Sequence[ProgramOp]] = object_table(
     ),
     markdown=tuple(_LOOKS),
 )
-_LISTS = ", ".join
+
+
+def _ops_that(key: str, what: str, heading: str) -> Metric[ProgramArray]:
+    return Metric(key, TEXT, lambda of: ", ".join(getattr(of, key)) or "none", f"the ops that {what}", heading=heading)
+
+
 _PLAIN_ARRAYS: Table[Sequence[ProgramArray]] = object_table(
     "arrays",
     (
         attribute("name", TEXT, "the argument, or the instruction that makes it", "array"),
-        attribute("shape", TEXT, "its type and layout", "shape"),
+        attribute("shape", TEXT, "its type and dimensions", "shape"),
         attribute("size_bytes", BYTES, "of it, padding included", "size"),
         attribute("moved_bytes", BYTES, "that ops write of it to HBM, and read as often as tiles stream it", "moved"),
         attribute("least_bytes", BYTES, "the same if it were written once and read once", "least"),
         attribute("written_bytes", BYTES, "that ops write"),
         attribute("read_bytes", BYTES, "that ops read"),
         attribute("reads", COUNT, "how often ops stream it, or their part of it", "reads"),
-        Metric(
-            "written_by",
-            TEXT,
-            lambda array: _LISTS(array.written_by) or "none",
-            "the ops that write it",
-            heading="written by",
-        ),
-        Metric(
-            "read_by", TEXT, lambda array: _LISTS(array.read_by) or "none", "the ops that read it", heading="read by"
-        ),
+        _ops_that("written_by", "write it", "written by"),
+        _ops_that("read_by", "read it", "read by"),
         attribute("source", TEXT, "the line that makes it", "source", null="the compiler does not say"),
     ),
     markdown=("name", "shape", "moved_bytes", "least_bytes", "reads", "written_by", "read_by"),
@@ -182,7 +173,7 @@ def read(request: ReportRequest) -> Programs:
         ProfileError: there is none that can be read, or none of that name.
     """
     device, wanted, failed = request.options.get("device"), request.options.get("module"), list[str]()
-    rows = program_rows((program, device or kind) for program, kind in _programs(request, failed))
+    rows = program_rows(_programs(request, failed), device)
     if not rows:
         sentence = failed[0] if failed else "There is no compiled program here."
         raise ProfileError("no_hlo", sentence, "dump it with --xla_dump_to=FOLDER", EXIT_NOT_FOUND)
@@ -197,17 +188,15 @@ def read(request: ReportRequest) -> Programs:
     return Programs(rows, row, arrays or (), tuple(failed))
 
 
-def _programs(request: ReportRequest, failed: list[str]) -> Iterator[tuple[CompiledProgram, str | None]]:
-    """The programs with the type of their chip; a sentence on each that can't be read."""
+def _programs(request: ReportRequest, failed: list[str]) -> Iterator[CompiledProgram]:
+    """The programs; a sentence on each that can't be read."""
     if not request.only_hlo:
-        session = request.session(request.run)
-        device = session.page(MEMORY, request.host).device_type
-        yield from ((program, device) for program in programs_of_session(session))
+        yield from programs_of_session(request.session(request.run))
         return
     for file in program_files(request.run.path):
         program = behind_wall(f"read {printable(file.name)}", partial(read_program, file), failed)
         if program is not None:
-            yield program, device_of(file.path)
+            yield program
 
 
 def declare(page: Programs, request: ReportRequest) -> Declared:

@@ -24,6 +24,13 @@ STEP_TIMES = (
 )
 """The five times of a summary over steps."""
 
+FINGERPRINT = (
+    attribute("canonical", VERBATIM, "of all that the compiler decided; equal for the same program"),
+    attribute("structure", VERBATIM, "the same without the backend's configurations, which hold tiles"),
+    attribute("of", VERBATIM, "text or proto, what it was computed from; those of one form compare"),
+)
+"""What a compiled program is known by."""
+
 STEP_COUNT = attribute("count", COUNT, "how many steps there are", short="steps")
 
 STEP_TIME = nested(

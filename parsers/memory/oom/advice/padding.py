@@ -17,12 +17,12 @@ from collections.abc import Iterator, Sequence
 
 from tpuprof.parsers.base.intervals import grouped
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.formats.hlo.shapes import Shape, round_up
+from tpuprof.parsers.formats.hlo.shapes import Shape, plain_shape, round_up
 from tpuprof.parsers.memory.account.roles import BufferFacts, NeedFacts, largest_first
 from tpuprof.parsers.memory.oom.advice import rule, words
 from tpuprof.parsers.memory.oom.advice.batch import batch_axis
 from tpuprof.parsers.memory.oom.advice.moments import Cuts
-from tpuprof.parsers.memory.oom.advice.words import amount, short_shape, size_of
+from tpuprof.parsers.memory.oom.advice.words import amount, size_of
 from tpuprof.parsers.memory.oom.model import Advice
 
 _MOST_SHAPES = 3  # shapes that get a line, and a change of their own
@@ -51,7 +51,7 @@ class _Arranged:
         return 2 * (self.moved > 0) + (self.merged is not None)
 
     def how(self, shape: Shape) -> str:
-        as_shape = short_shape(shape.element_type, self.dims)
+        as_shape = plain_shape(shape.element_type, self.dims)
         if self.merged is None:
             return f"order its axes as {as_shape}"
         how = f"merge axes {self.merged} and {self.merged + 1}"
@@ -188,12 +188,12 @@ def _padding_words(items: Sequence[BufferFacts], best: _Arranged, saving: int) -
     axes.sort(key=lambda axis: -padded[axis] / max(1, dims[axis]))
     grown = ", ".join(f"axis {axis}: {dims[axis]} -> {padded[axis]}" for axis in axes)
     tile = ",".join(str(size) for size in shape.tiles[0])
-    what = words.repeated(len(items), short_shape(shape.element_type, dims))
+    what = words.repeated(len(items), plain_shape(shape.element_type, dims))
     names = words.listed_names([item.op_name for item in items], 1)
     sentence = f"{math.prod(padded) / max(1, math.prod(dims)):.1f}x padding of {what}, tile ({tile})"
     sentence += f": {names}" if names and len(items) == 1 else ""
     width, whole = items[0].size // max(1, math.prod(padded)), size_of(items)
-    sizes = words.product(padded, width) if width else short_shape(shape.element_type, padded)
+    sizes = words.product(padded, width) if width else plain_shape(shape.element_type, padded)
     elements = sum(item.buffer.unpadded_bytes or 0 for item in items)
     left = "unpadded" if whole - saving <= elements else "rearranged"
     arithmetic = f"{grown}; {words.repeated(len(items), sizes)} = {amount(whole)}, {left} {amount(whole - saving)}"

@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 from tpuprof.parsers.base.intervals import grouped
 from tpuprof.parsers.base.regex import pattern
-from tpuprof.parsers.formats.hlo.shapes import Shape, parse_shape
+from tpuprof.parsers.formats.hlo.shapes import Shape, parse_shape, plain_shape
 from tpuprof.parsers.memory.account.need import Need
 from tpuprof.parsers.memory.account.roles import BufferFacts, NeedFacts
 from tpuprof.parsers.memory.oom.advice.moments import Cuts
 from tpuprof.parsers.memory.oom.advice.rule import AdviceText, Rule, advice_of, saving_of
-from tpuprof.parsers.memory.oom.advice.words import amount, capacity, listed_names, short_name, short_shape, size_of
+from tpuprof.parsers.memory.oom.advice.words import amount, capacity, listed_names, short_name, size_of
 from tpuprof.parsers.memory.oom.model import Advice
 
 _NAME = pattern(r"%?[\w.\-]{1,80}")
@@ -195,8 +195,7 @@ def _block_words(
     windows: Sequence[tuple[BufferFacts, _Window]], items: Sequence[BufferFacts], by: int, left: str
 ) -> AdviceText:
     blocks = ", ".join(
-        f"{window.operand} {short_shape(window.shape.element_type, window.shape.dimensions)}"
-        + (f" x {window.levels} buffers" if window.levels > 1 else "")
+        f"{window.operand} {window.shape.plain}" + (f" x {window.levels} buffers" if window.levels > 1 else "")
         for _, window in windows[:3]
     )
     sentence = f"blocks of {_kernel(items)}: {blocks}" + (f" and {len(windows) - 3} more" if len(windows) > 3 else "")
@@ -253,7 +252,7 @@ def _stack_words(need: Need, items: Sequence[BufferFacts]) -> AdviceText:
 def _plain_words(need: Need, items: Sequence[BufferFacts], by: int, left: str) -> AdviceText:
     """A scratch operand that is too large."""
     largest = items[0]
-    shape = short_shape(largest.element, largest.dims) if largest.element else short_name(largest.buffer.name)
+    shape = plain_shape(largest.element, largest.dims) if largest.element else short_name(largest.buffer.name)
     sentence = f"scratch operand {shape} of {_kernel(items)} takes {amount(largest.size)}{_in(need)}"
     how = f"make the scratch smaller, 1/{by} or less"
     if largest.shape is not None and largest.dims:

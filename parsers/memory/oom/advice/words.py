@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from tpuprof.parsers.base.intervals import grouped
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.words import BINARY_UNITS, binary_parts
+from tpuprof.parsers.formats.hlo.shapes import plain_shape
 from tpuprof.parsers.memory.account.roles import BufferFacts
 
 _LONGEST_NAME, _MOST_SHAPES = 48, 3
@@ -39,11 +40,6 @@ def sum_of_sizes(sizes: Iterable[int]) -> str:
     shown = values if len(values) <= 5 else values[:3]
     rest = [] if len(values) <= 5 else [f"{len(values) - 3} more"]
     return " + ".join([*map(amount, shown), *rest])
-
-
-def short_shape(element: str, dims: Sequence[int]) -> str:
-    """``f32[64,4,2048,2048]``: a shape without its layout."""
-    return f"{element}[{','.join(map(str, dims))}]"
 
 
 def short_name(name: str) -> str:
@@ -84,7 +80,7 @@ def in_buffers(items: Sequence[BufferFacts]) -> str:
 
 def shape_of(item: BufferFacts) -> str:
     """``f32[64,4,2048,2048]``; the buffer's name where the shape is unknown."""
-    return short_shape(item.element, item.whole_dims) if item.element else short_name(item.buffer.name)
+    return plain_shape(item.element, item.whole_dims) if item.element else short_name(item.buffer.name)
 
 
 def shapes_of(items: Sequence[BufferFacts]) -> str:

@@ -16,6 +16,7 @@ from itertools import chain, pairwise
 from typing import BinaryIO
 
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.files.inflate import lines_of
 from tpuprof.parsers.memory.oom.read.forms import MESSAGES, NEEDLES
 
 LONGEST_LINE = 1 << 20
@@ -266,7 +267,7 @@ def _records_of_table(texts: Iterator[bytes]) -> Iterator[bytes]:
     if len(names) < 2 or not has_messages or not all(map(_COLUMN.fullmatch, names)):
         yield from chain((begin,), texts)
         return
-    rows, number = csv.reader(_lines(chain((begin,), texts))), 0
+    rows, number = csv.reader(line.replace("\r", "") for line in lines_of(chain((begin,), texts))), 0
     while True:
         try:
             row = next(rows, None)
@@ -276,14 +277,6 @@ def _records_of_table(texts: Iterator[bytes]) -> Iterator[bytes]:
             return
         yield json.dumps(dict(zip(names, row, strict=False))).encode() + b"\n" * (rows.line_num - number)
         number = rows.line_num
-
-
-def _lines(texts: Iterator[bytes]) -> Iterator[str]:
-    rest = b""
-    for text in texts:
-        *lines, rest = (rest + text).split(b"\n")
-        yield from (line.decode("utf-8", "replace").replace("\r", "") + "\n" for line in lines)
-    yield from (rest.decode("utf-8", "replace"),) if rest else ()
 
 
 # --- logs whose newest records stand first

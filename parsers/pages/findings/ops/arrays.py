@@ -204,6 +204,6 @@ def _large(key: Key, proto: hlo_pb2.ShapeProto) -> Iterator[Array]:
     shape = shape_of_proto(proto)
     if shape is None or shape.memory_space != HBM_SPACE:
         return
-    size = shape.padded_bytes or shape.unpadded_bytes or 0
+    size = shape.memory_bytes or 0
     if size >= LARGE:
         yield Array(key, size, prod(shape.dimensions))

@@ -131,7 +131,7 @@ def _halved(table: OpTable, row: int) -> float:
     if _OF_OPTIMIZER.search(table.framework_op[row]):
         return 0.0
     arrays = [shape for shape in op_shapes(table, row) if shape.memory_space == _HBM]
-    everything = math.fsum(shape.padded_bytes or shape.unpadded_bytes or 0 for shape in arrays)
+    everything = math.fsum(shape.memory_bytes or 0 for shape in arrays)
     sizes = [shape.padded_bytes or 0 for shape in arrays if shape.element_type == "f32"]
     floats = math.fsum(array for array in sizes if array >= _LARGE)
     return floats / everything / 2 if everything > 0 and floats >= _FLOATS * everything else 0.0

@@ -211,10 +211,13 @@ TABLES: tuple[Table[Any], ...] = (
 """What JSON lists, each the attribute of `Diff` of its key."""
 
 
-def _change_metrics(of: str, meaning: str) -> tuple[Metric[Diff], ...]:
-    """The figures of a change of time; unknown ones without the steps that it is of."""
-    figures = of_change(of, "time", f"{of}.")
-    return tuple(replace(figure, meaning=f"{meaning}: {figure.meaning}") for figure in figures)
+def _change_metrics(of: str, meaning: str, kind: QuantityKind = "time", null: str = "") -> tuple[Metric[Diff], ...]:
+    """The figures of a change; unknown ones without the steps that it is of, or because of `null`."""
+    figures = of_change(of, kind, f"{of}.")
+    return tuple(
+        replace(figure, meaning=f"{meaning}: {figure.meaning}", null=figure.null and (null or figure.null))
+        for figure in figures
+    )
 
 
 _LAUNCHES: Table[Any] = object_table(
@@ -236,10 +239,7 @@ def _interval(diff: Diff, sign: int) -> float | None:
 
 
 _ALONE = "the side has one launch"
-_TRAFFIC = "bytes that ops move to and from HBM by the compiler's count, on the mean core"
-_WORK = "FLOPs of ops by the compiler's count, on the mean core"
-_NO_WORK = "the profile has no FLOPs of ops"
-_NO_TRAFFIC = "the profile has no bytes of ops"
+_COUNTED, _HAS_NO = "by the compiler's count, on the mean core", "the profile has no"
 _OF_LAUNCHES = nested(
     (
         attribute("before", listed(_LAUNCHES), "those of A", name="launches.before"),
@@ -288,14 +288,8 @@ METRICS: tuple[Metric[Diff], ...] = (
     *_change_metrics("steps.maximum", "the longest step"),
     *_change_metrics("steps.odd", "the effect of odd steps on the mean"),
     *_change_metrics("total", "all owners of a typical step; without steps all classes on the mean core"),
-    *(
-        replace(figure, meaning=f"{_TRAFFIC}: {figure.meaning}", null=figure.null and _NO_TRAFFIC)
-        for figure in of_change("traffic", "bytes", "traffic.")
-    ),
-    *(
-        replace(figure, meaning=f"{_WORK}: {figure.meaning}", null=figure.null and _NO_WORK)
-        for figure in of_change("work", "flops", "work.")
-    ),
+    *_change_metrics("traffic", f"bytes that ops move to and from HBM {_COUNTED}", "bytes", f"{_HAS_NO} bytes of ops"),
+    *_change_metrics("work", f"FLOPs of ops {_COUNTED}", "flops", f"{_HAS_NO} FLOPs of ops"),
 )
 
 

@@ -13,6 +13,7 @@ from tpuprof.tui.report.fields import Metric, Table, attribute, nested, object_t
 from tpuprof.tui.report.json import document, left_out, schema
 from tpuprof.tui.report.markdown import comparison_head, joined
 from tpuprof.tui.report.page import CommandReport, TextLook
+from tpuprof.tui.report.shared.quantities import FINGERPRINT
 from tpuprof.tui.report.text import titled_text
 from tpuprof.tui.report.units import COUNT, FLAG, TEXT, TEXTS, VERBATIM
 
@@ -20,9 +21,7 @@ _FEW = 20
 """Changes of text and Markdown where the call does not say how many."""
 
 _FINGERPRINT = (
-    attribute("canonical", VERBATIM, "of all that the compiler decided; equal for the same program"),
-    attribute("structure", VERBATIM, "the same without the backend's configurations, which hold tiles"),
-    attribute("of", VERBATIM, "text or proto, what it was computed from; those of one form compare"),
+    *FINGERPRINT,
     attribute("constants", VERBATIM, "of the values of its constants"),
     attribute("unseen_constants", COUNT, "large constants whose values a text does not hold"),
 )

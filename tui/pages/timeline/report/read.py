@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.errors import ProfileError
-from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.intervals import Int64s, interval_index
 from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.text import counted, examples
 from tpuprof.parsers.formats.xspace.trace import Trace
@@ -179,11 +179,10 @@ def _steps(timeline: Timeline, section: int, track: Track, events: Int64s) -> Te
     steps = next((each for each in timeline.sections[section].tracks if each.kind == "steps" and len(each)), None)
     out = np.full(len(events), None, object)
     if steps is not None:
-        outer, start = steps.lane(0), track.start_ps[events]
-        at = np.searchsorted(steps.start_ps[outer], start, side="right") - 1
-        inside = (at >= 0) & (start < steps.end_ps[outer][at])
+        outer = steps.lane(0)
+        at = interval_index(track.start_ps[events], steps.start_ps[outer], steps.end_ps[outer])
         names = np.array([steps.label(index) for index in range(outer.start, outer.stop)], object)
-        out[inside] = names[at[inside]]
+        out[at >= 0] = names[at[at >= 0]]
     return out
 
 

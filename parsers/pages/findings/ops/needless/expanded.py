@@ -172,4 +172,4 @@ def _fills_lanes(module: HloModule, of: OpArrays) -> bool:
 
 def _bytes(proto: hlo_pb2.ShapeProto) -> int:
     shape = shape_of_proto(proto)
-    return 0 if shape is None else shape.padded_bytes or shape.unpadded_bytes or 0
+    return 0 if shape is None else shape.memory_bytes or 0
