@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tpuprof.parsers.base.errors import behind_wall
 from tpuprof.parsers.base.intervals import grouped
-from tpuprof.parsers.base.op_class import COLLECTIVE_KINDS
 from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.tpus import generation_of
@@ -34,7 +33,7 @@ from tpuprof.parsers.pages.program.tiles import (
     stream_told,
     tiles_of,
 )
-from tpuprof.parsers.pages.program.traffic import Read, reads_of, writes_of
+from tpuprof.parsers.pages.program.traffic import COLLECTIVES, Read, begins, reads_of, writes_of
 from tpuprof.parsers.pages.program.trips import trip_count
 
 if TYPE_CHECKING:
@@ -52,7 +51,6 @@ _NOTHING = frozenset(
     (b"parameter", b"constant", b"tuple", b"get-tuple-element", b"bitcast", b"opt-barrier", b"after-all")
 )
 _FREE_CALLS = frozenset((b"AllocateBuffer", b"ConcatBitcast"))
-_COLLECTIVES = tuple(kind.encode() for kind in COLLECTIVE_KINDS)
 _SLOW = frozenset((b"tanh", b"log", b"log-plus-one", b"exponential-minus-one", b"erf", b"power", b"sine", b"cosine"))
 _CHOOSING = frozenset((b"gather", b"scatter", b"sort"))
 _MOVES = frozenset((b"copy", b"transpose", b"reshape", b"slice", b"pad", b"concatenate", b"dynamic-update-slice"))
@@ -165,14 +163,14 @@ def _op(module: HloModule, proto: Proto, device: str, trips: int | None, why: st
     else:
         seconds, band = stream_told(opcode, hbm_bytes, tiles.cycles if tiles is not None else 0, chip)
     reason = why or _no_claim(module, proto, inside, works, tiles)
-    if opcode.endswith("-start"):
+    if begins(module, proto):
         compute, hbm, seconds, reason = 0.0, 0.0, 0.0, BESIDE
     band = UNCLAIMED_BAND if reason else band if device == FITTED else SCALED_BAND
     low, high = (round(max(compute, hbm, seconds * way) * _PS) for way in (1 - band, 1 + band))
     return ProgramOp(
         name=printable(name),
         opcode=printable(opcode),
-        category="product" if works else _category(proto),
+        category="product" if works else _category(proto, inside),
         trips=trips,
         flops=flops,
         hbm_bytes=hbm_bytes,
@@ -187,12 +185,18 @@ def _op(module: HloModule, proto: Proto, device: str, trips: int | None, why: st
     )
 
 
-def _category(proto: Proto) -> str:
-    if proto.opcode.startswith(_COLLECTIVES):
+def _category(proto: Proto, inside: Sequence[Proto]) -> str:
+    if _is_collective(proto, inside):
         return "collective"
     if is_kernel(proto):
         return "kernel"
     return "loop" if proto.opcode == b"fusion" else printable(text(proto.opcode))
+
+
+def _is_collective(proto: Proto, inside: Iterable[Proto]) -> bool:
+    """Whether an instruction is a collective, alone or fused; other fusions only carry one along."""
+    is_alone = proto.opcode != b"fusion" or proto.fusion_kind == b"kCustom"
+    return is_alone and any(one.opcode.startswith(COLLECTIVES) for one in inside)
 
 
 def _no_claim(
@@ -200,7 +204,7 @@ def _no_claim(
 ) -> str:
     """Why nothing is claimed of the time of an instruction, by all that it fuses; empty where something is."""
     opcodes = {one.opcode for one in inside}
-    if proto.opcode.startswith(_COLLECTIVES):
+    if _is_collective(proto, inside) and not works:
         return COLLECTIVE
     if is_kernel(proto):  # one that the compiler makes has no scope of the program
         is_asked_for = not proto.metadata.op_name or b"/" in proto.metadata.op_name

@@ -1,7 +1,8 @@
 """What one instruction of a compiled program moves between HBM and the chip, at least: its arrays, each once.
 
 Arrays in other memories (``S(1)`` is VMEM) are not HBM's. A slice or a gather reads what it takes, an update in place
-writes its slice alone, inside a fusion too.
+writes its slice alone, inside a fusion too. A fusion may carry along an asynchronous collective, whose arrays are
+those of the op that begins it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, NamedTuple
 
+from tpuprof.parsers.base.op_class import COLLECTIVE_KINDS
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.shapes import element_type, shape_of_proto
@@ -21,6 +23,10 @@ _HBM, _DEEPEST = 0, 64
 _TAKES = frozenset((b"slice", b"dynamic-slice", b"gather"))
 _UPDATES = {b"dynamic-update-slice": 1, b"scatter": 2}
 """What changes its first operand in place, and which operand has the values that it writes."""
+
+COLLECTIVES = tuple(kind.encode() for kind in COLLECTIVE_KINDS)
+_BEGINS, _ENDS = b"AsyncCollectiveStart", b"AsyncCollectiveDone"
+"""The custom calls that stand for a collective inside the fusions that begin it and wait for it."""
 
 _Callers = tuple[tuple[int, "hlo_pb2.HloInstructionProto"], ...]
 
@@ -35,6 +41,12 @@ class Read(NamedTuple):
     number: int
     bytes: int
     streams: int
+
+
+def begins(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> bool:
+    """Whether an instruction only begins what then runs beside others."""
+    root = _origin(module, proto, (b"fusion",))
+    return proto.opcode.endswith(b"-start") or (root is not None and root.custom_call_target == _BEGINS)
 
 
 def reads_of(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> tuple[Read, ...]:
@@ -62,8 +74,12 @@ def _of_user(module: HloModule, user: hlo_pb2.HloInstructionProto, place: int, w
         return size_of(user.shape)
     if user.opcode in _UPDATES and place == 0:
         return 0
+    if user.custom_call_target == _ENDS or (user.opcode == b"tuple" and callers):
+        return 0  # it is handed on
     if user.opcode == b"bitcast" and callers:
         return _used(module, user, whole, callers)
+    if user.opcode.startswith(COLLECTIVES) and callers:
+        return whole if _used(module, user, whole, callers) else 0
     inside = module.wrapped(user) if user.opcode == b"fusion" and len(callers) < _DEEPEST else None
     for each in inside.instructions if inside is not None else ():
         if each.opcode == b"parameter" and each.parameter_number == place and inside is not None:
@@ -91,10 +107,11 @@ def writes_of(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> tuple[in
     root = _origin(module, proto, (b"fusion", b"bitcast"))
     parts = [(shape, root) for shape in proto.shape.tuple_shapes or (proto.shape,)]
     if root is not None and root.opcode == b"tuple":
-        made = [_origin(module, operand, (b"fusion", b"bitcast")) for operand in module.operand_protos(root)]
+        through = (b"fusion", b"bitcast", b"get-tuple-element")
+        made = [_origin(module, operand, through) for operand in module.operand_protos(root)]
         parts = list(zip(proto.shape.tuple_shapes, made, strict=True))
     is_new = [shape.layout.memory_space == _HBM for shape, _ in parts]
-    if proto.opcode.endswith(b"-start") and len(parts) > 1:  # one part is its result, the others are what it is given
+    if begins(module, proto) and len(parts) > 1:  # one part is its result, the others are what it is given
         result = 0 if proto.opcode == b"copy-start" else 1
         is_new = [is_here and place == result for place, is_here in enumerate(is_new)]
     sizes = (_written(module, made, size_of(shape), is_fused=root is not proto) for shape, made in parts)
@@ -103,8 +120,10 @@ def writes_of(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> tuple[in
 
 def _written(module: HloModule, made: hlo_pb2.HloInstructionProto | None, whole: int, *, is_fused: bool) -> int:
     """Bytes that are written of an array by what makes it."""
+    if made is not None and (made.opcode == b"parameter" or made.custom_call_target == _ENDS):
+        return 0
     if made is None or made.opcode not in _UPDATES:
-        return 0 if made is not None and made.opcode == b"parameter" else whole
+        return whole
     base, values = (module.operand_protos(made)[place] for place in (0, _UPDATES[made.opcode]))
     base = _origin(module, base, (b"bitcast", *_UPDATES))
     is_made_here = is_fused and (base is None or base.opcode != b"parameter")

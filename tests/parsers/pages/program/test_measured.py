@@ -1,0 +1,92 @@
+"""Compiled programs beside real runs of them on TPUs: no op runs faster than its bound allows."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.demo.profile.hlo_module import Module
+from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.formats.hlo.parse import read_module_text
+from tpuprof.parsers.pages.program.ops import BESIDE, COLLECTIVE, program_ops
+
+TRAINING = "2041036616644817336"
+ARRAY = r"[a-z]\w*\[[^]]*\](?:\{[^}]*\})?"
+OPERAND, SHAPE, NAME = re.compile(rf"({ARRAY}) %([\w.-]+)"), re.compile(ARRAY), re.compile(r"%([\w.-]+) = ")
+CALLED, ALIAS = re.compile(r"calls=%([\w.-]+)"), re.compile(r"\{(\d*)\}: \((\d+), ")
+NO_BODY = {"fusion.617"}
+"""XProf does not print what this fusion holds: a slice of one layer, which counts as all layers here."""
+
+
+def fused(node: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
+    """Computations of fusions, and the texts of what they hold: an op profile has them below the op, without runs."""
+    below = [each for each in node.get("children", ()) if not each["metrics"].get("occurrences")]
+    inside = [each["xla"]["expression"] for each in below if each.get("xla", {}).get("expression")]
+    if inside and (match := CALLED.search(node.get("xla", {}).get("expression", ""))):
+        yield match[1], inside
+    for each in node.get("children", ()):
+        yield from fused(each)
+
+
+def computation(name: str, fusion: str, inside: Sequence[str]) -> str:
+    """What a fusion calls, with what XProf leaves out: its parameters, and the tuple that it returns."""
+    result, _, operands = fusion.partition(" fusion(")
+    used = {name: shape for each in inside for shape, name in OPERAND.findall(each.partition(" = ")[2])}
+    own = {each.split()[0][1:]: each.split()[2].partition("{")[0] for each in inside}
+    given = [(f"{name}.{number}", shape, number) for number, (shape, _) in enumerate(OPERAND.findall(operands))]
+    given += [(one, used[one], int(one.split("_")[1].split(".")[0])) for one in used if one.startswith("param_")][::-1]
+    lines = [f"%{one} = {shape} parameter({number})" for one, shape, number in given[::-1]] + [*inside]
+    aliases = {int(place or 0): f"{name}.{number}" for place, number in ALIAS.findall(operands)}
+    ordered, shapes = sorted(own, key=used.__contains__), SHAPE.findall(result.partition(" = ")[2])
+    made = [[one for one in ordered if own[one] == shape.partition("{")[0]] for shape in shapes]
+    roots = [found[0] if found else aliases.get(place) for place, found in enumerate(made)]
+    if len(roots) > 1:
+        lines.append(f"ROOT %{name}.out = ({', '.join(shapes)}) tuple({', '.join(f'%{root}' for root in roots)})")
+    lines = [f"ROOT {line}" if roots == [line.split()[0][1:]] else line for line in lines]
+    return "" if None in roots else "\n".join((f"%{name} () -> () {{", *(f"  {line}" for line in lines), "}\n"))
+
+
+def training(folder: Path) -> tuple[HloModule, dict[str, float]]:
+    """The program of a real training run, out of what XProf printed of its ops, and the mean picoseconds of each."""
+    stats, profile = (
+        json.loads(gzip.decompress((folder / f"{name}.json.gz").read_bytes())) for name in ("hlo_stats", "op_profile")
+    )
+    keys = [column["id"] for column in stats["cols"]]
+    rows = [dict(zip(keys, (cell["v"] for cell in row["c"]), strict=True)) for row in stats["rows"]]
+    rows = [row for row in rows if row["program_id"] == TRAINING and " while(" not in row["hlo_op_expression"]]
+    bodies, texts = dict(fused(profile["byProgram"])), [row["hlo_op_expression"] for row in rows]
+    every = [*(each for inside in bodies.values() for each in inside), *texts]
+    calls = {match[1]: each for each in every if (match := CALLED.search(each))}
+    times = {row["hlo_op_name"]: row["avg_self_time"] * 1e6 for row in rows}
+    operands = {name: shape for each in texts for shape, name in OPERAND.findall(each.partition(" = ")[2])}
+    given = [f"  %{name} = {shape} parameter(0)" for name, shape in operands.items() if name not in times]
+    lines = [computation(name, calls[name], inside) for name, inside in bodies.items() if name in calls]
+    lines += ["ENTRY %main () -> () {", *given, *(f"  {each}" for each in texts), "}\n"]
+    text = "HloModule jit_train_step, is_scheduled=true\n\n" + "\n".join(lines)
+    return HloModule(read_module_text("jit_train_step", text.splitlines(keepends=True))), times
+
+
+@pytest.mark.shared
+def test_no_op_of_a_real_training_run_is_faster_than_its_bound(shared: Path) -> None:
+    """Collectives that fusions carry along, slices of layers, updates in place, arrays in VMEM."""
+    module, times = training(shared / "golden/tpu-v5p-training")
+    parts = {op.name: op.bound_ps / times[op.name] for op in program_ops(module, "TPU v5p") if op.bound_ps}
+    assert {name for name, part in parts.items() if part > 1.02} == NO_BODY
+    assert sum(part > 0.7 for part in parts.values()) > 80, "bounds far below the times would hold, and say nothing"
+
+
+def test_what_carries_a_collective_along_does_not_move_its_arrays() -> None:
+    """The op that begins it does, beside others; the one that waits for it, and those between, hand its arrays on."""
+    ops = {op.name: op for op in program_ops(HloModule(Module("jit_train_step").proto), "TPU v5e")}
+    begun, between, ended = (
+        ops[name] for name in ("async-collective-start.6", "fusion.424", "async-collective-done.6")
+    )
+    assert (begun.reason, begun.bound_ps, begun.hbm_bytes, begun.category) == (BESIDE, 0, 72 << 20, "collective")
+    assert (between.reason, between.hbm_bytes, between.category) == ("", (48 + 32 + 256) << 20, "product")
+    assert (ended.reason, ended.bound_ps, ended.hbm_bytes, ended.category) == (COLLECTIVE, 0, 0, "collective")
