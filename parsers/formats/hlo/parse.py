@@ -36,6 +36,7 @@ _CONTRACTED = pattern(r" ((?:lhs|rhs)_(?:contracting|batch)_dim)s=\{((?:\d{1,9},
 _METADATA = pattern(r", (?:metadata|backend_config|frontend_attributes)=")
 _LITERAL = pattern(r"-?\d{1,18}")
 _INT64 = (4, 5, 8, 9)  # S32, S64, U32, U64
+_BRACKET, _MARK = pattern(r'[()"]'), pattern(r"[(){}\[\],]")
 _ORDER = ("body", "condition")
 _WINDOW_FIELDS = {
     "size": ("size",),
@@ -49,14 +50,17 @@ _WINDOW_FIELDS = {
 def read_module_text(name: str, lines: Iterable[str]) -> hlo_pb2.HloProto:
     """The module that a text describes; never raises.
 
+    What an instruction takes and calls stands before it in every text that XLA writes, so that nothing has to wait for
+    the rest of a text, which may have a million lines.
+
     Args:
         name: of the module, where the text does not say it.
     """
     proto, tables, is_scheduled = hlo_pb2.HloProto(), TextTables(), False
     module = proto.hlo_module
-    waiting: list[tuple[hlo_pb2.HloInstructionProto, list[str], list[str], list[str]]] = []
     ids: dict[str, int] = {}
     computations: dict[str, int] = {}
+    fused = set[int]()
     computation: hlo_pb2.HloComputationProto | None = None
     for line in lines:
         if computation is None:
@@ -77,12 +81,11 @@ def read_module_text(name: str, lines: Iterable[str]) -> hlo_pb2.HloProto:
             ids.setdefault(match[2], made.id)
             computation.root_id = made.id if match[1] or not computation.root_id else computation.root_id
             controls = _names(found[1]) if (found := _CONTROLS.search(rest)) else []
-            waiting.append((made, operands, _called(rest), controls))
-    for made, operands, called, controls in waiting:
-        made.operand_ids.extend(ids.get(each, 0) for each in operands)
-        made.called_computation_ids.extend(computations[each] for each in called if each in computations)
-        made.control_predecessor_ids.extend(ids[each] for each in controls if each in ids)
-    fused = {computations.get(name) for made, _, called, _ in waiting if made.opcode == b"fusion" for name in called}
+            called = [computations[each] for each in _called(rest) if each in computations]
+            made.operand_ids.extend(ids.get(each, 0) for each in operands)
+            made.called_computation_ids.extend(called)
+            made.control_predecessor_ids.extend(ids[each] for each in controls if each in ids)
+            fused.update(called if made.opcode == b"fusion" else ())
     for one in module.computations if is_scheduled else ():
         if one.id in fused:
             continue  # a fusion's inside has no order of its own
@@ -165,7 +168,7 @@ def _read_product(made: hlo_pb2.HloInstructionProto, rest: str) -> None:
 def _brackets(line: str, begin: int) -> tuple[str, int]:
     """What stands in the brackets that open at a place, and where they end; texts in quotes are passed over."""
     depth, quoted = 0, False
-    for match in re.compile(r'[()"]').finditer(line, begin):
+    for match in _BRACKET.finditer(line, begin):
         sign = match[0]
         if sign == '"':
             quoted = not quoted
@@ -179,7 +182,7 @@ def _brackets(line: str, begin: int) -> tuple[str, int]:
 def _parts(text: str) -> Iterable[str]:
     """What stands between the commas that are in no brackets."""
     depth, begin = 0, 0
-    for match in re.finditer(r"[(){}\[\],]", text):
+    for match in _MARK.finditer(text):
         sign = match[0]
         if sign in "({[":
             depth += 1

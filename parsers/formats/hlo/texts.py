@@ -37,6 +37,7 @@ _FIELD = pattern(r'(op_name|source_file|source_line|stack_frame_id)=(?:"((?:[^"\
 _TABLE = pattern(r'\d{1,9} (?:"(.*)"|\{([a-z_0-9= ]*)\})')
 _NUMBER = pattern(r"([a-z_]+)=(\d{1,9})")
 _COMMENT = pattern(r"/\*[^*]*\*/")
+_BRACKET = pattern(r"[() ]")
 _TOKEN = pattern(r"[(),]|[^(),\[\]{}]+\[[^\]]*\](?:\{[^{}]*\})?")
 _ALLOCATE, _FREE, _SHARE = range(3)
 _IN_PLACE = ("dynamic-update-slice", "scatter")
@@ -243,8 +244,10 @@ _NUMBERS = ("source_line", "stack_frame_id")
 
 def _shape_end(text: str) -> int:
     """Where the shape at the beginning of a text ends: a tuple's behind its last bracket."""
+    if not text.startswith("("):
+        return max(0, text.find(" "))
     depth = 0
-    for match in re.finditer(r"[() ]", text):
+    for match in _BRACKET.finditer(text):
         depth += {"(": 1, ")": -1}.get(match[0], 0)
         if depth <= 0:
             return match.start() + (match[0] == ")")

@@ -237,8 +237,10 @@ def kernel_and_rest(config: str) -> tuple[bytes, bytes]:
 
     Keys are put in order, which writers do not keep. What is no JSON stays as it is.
     """
+    if not config:
+        return b"", b"{}"
     try:
-        said = json.loads(config) if config else {}
+        said = json.loads(config)
         call = said.get("custom_call_config") if isinstance(said, dict) else None
         body = call.pop("body", None) if isinstance(call, dict) else None
         rest = _bytes(json.dumps(said, sort_keys=True))

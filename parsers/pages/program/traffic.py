@@ -8,16 +8,15 @@ those of the op that begins it.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, NamedTuple
+from functools import lru_cache
+from typing import NamedTuple
 
 from tpuprof.parsers.base.op_class import COLLECTIVE_KINDS
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.shapes import element_type, shape_of_proto
+from tpuprof.parsers.formats.proto import hlo_pb2
 from tpuprof.parsers.formats.xspace.walk import text
-
-if TYPE_CHECKING:
-    from tpuprof.parsers.formats.proto import hlo_pb2
 
 _HBM, _DEEPEST = 0, 64
 _TAKES = frozenset((b"slice", b"dynamic-slice", b"gather"))
@@ -144,6 +143,13 @@ def _origin(
 
 def size_of(proto: hlo_pb2.ShapeProto) -> int:
     """Bytes of an array in memory, padding included where it is known; of a tuple those of its arrays."""
+    return _encoded_size(proto.SerializeToString())
+
+
+@lru_cache(1 << 12)
+def _encoded_size(encoded: bytes) -> int:
+    """The same of an encoded shape: few shapes make up a module, and to encode one is quicker than to size it."""
+    proto = hlo_pb2.ShapeProto.FromString(encoded)
     shape = shape_of_proto(proto)
     whole = 0 if shape is None else shape.memory_bytes or 0
     return whole + sum(map(size_of, proto.tuple_shapes))
