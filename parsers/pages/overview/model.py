@@ -116,6 +116,8 @@ class TopOp:
         self_time_ps: summed over cores.
         occurrences: summed over cores.
         gflops_per_second: FLOPs over total time; `None` where the profile has no flops for it.
+        clones: how many of these ops the row adds up, which differ only by numbers; names and category are then those
+            of the longest, class and HLO category those of its longest HLO op.
     """
 
     name: str
@@ -127,6 +129,7 @@ class TopOp:
     self_time_ps: int
     occurrences: int
     gflops_per_second: float | None
+    clones: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,11 +81,17 @@ def _op_row(op: TopOp, metrics: str, name: str, largest: float, selected: bool, 
     if pen.width >= WIDE:
         metrics += f"{cut_middle(op.hlo_category or 'unknown', 20, pen.glyphs):<20}  "
     room = max(1, pen.width - 12 - len(metrics))
-    name = cut_middle(name, room, pen.glyphs)
+    clones = _clones(op, pen)
+    name = cut_middle(name, max(1, room - len(clones)), pen.glyphs) + clones
     style = CLASS_STYLE[op.op_class]
     spans: list[Span] = [(pen.glyphs.mark if selected else " ", "mark"), (CLASS_LETTER[op.op_class], style)]
     spans += [(" ", "text"), (f"{filled:<8}", style), (metrics, "cursor" if selected else "text")]
     return pen.fit([*spans, (f"{name:<{room}}", "cursor" if selected else "strong")])
+
+
+def _clones(op: TopOp, pen: Pen) -> str:
+    """How many clones a row adds up, after a name; nothing of one op."""
+    return f" {pen.glyphs.times}{op.clones}" if op.clones > 1 else ""
 
 
 def notes(page: Overview, pen: Pen) -> list[Line]:
@@ -145,6 +151,8 @@ def _ops_title(page: Overview, shown: int, pen: Pen) -> str:
     title = f"{count(page.op_count)} HLO ops"
     if shown < len(page.top_ops):
         title = f"{shown} of the top {len(page.top_ops)}; {title}"
+    if any(op.clones > 1 for op in page.top_ops):
+        title = f"clones are one row; {title}"
     prefix = pen.text(shared_prefix([op.name for op in page.top_ops]))
     with_prefix = f"names in {prefix}; {title}"
     return with_prefix if prefix and len(with_prefix) + 16 < pen.width else title
@@ -276,6 +284,7 @@ def op_details(op: TopOp, page: Overview, pen: Pen) -> list[Line]:
         ("class", f"{CLASS_LETTER[op.op_class]} {op.op_class}"),
         ("HLO category", op.hlo_category or "not in the profile"),
         ("framework op type", op.category),
+        *([("clones", f"{count(op.clones)} ops that differ only by numbers, added up")] if op.clones > 1 else []),
         ("self time", f"{duration(op.self_time_ps, pen.glyphs.is_ascii)}, over all cores"),
         ("share of op time", f"{percent(op.self_time_percent)}, with all above it {percent(op.cumulative_percent)}"),
         ("occurrences", count(op.occurrences)),

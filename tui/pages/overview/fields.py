@@ -283,6 +283,7 @@ TOP_OP = (
     attribute("self_time_ps", TIME_PS, "over all cores", "self time"),
     attribute("occurrences", COUNT, "how often it ran, over all cores", "count"),
     attribute("gflops_per_second", OP_RATE, "FLOPs over the total time", "FLOP/s", null=_NO_FLOPS),
+    attribute("clones", COUNT, "ops that the row adds up and that differ only by numbers; 1: the op alone"),
 )
 TOP_OPS: Table[Sequence[TopOp]] = object_table(
     "top_ops",
