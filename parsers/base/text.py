@@ -191,6 +191,9 @@ def said_of(text: str, found: str, count: int, texts: Callable[[], Iterable[str]
     return found if count or not text.strip() else nothing_found(nearest_words(text, texts()))
 
 
+PYTHON_FILE = pattern(r"\S+\.py(:[0-9]*)?")
+"""A word that is looked for among source lines too."""
+
 _INSTANT = pattern(r"([0-9]{1,9}|(?=\.[0-9]))(?:\.([0-9]{0,40}))? ?(ms|us|ns|s)?")
 _UNIT_DIGITS = {"s": 12, "ms": 9, "us": 6, "ns": 3}  # of a picosecond
 

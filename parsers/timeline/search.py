@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Int64s, no_ints, ranges
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import PYTHON_FILE
 from tpuprof.parsers.ops.op_metadata import MetadataStats
 from tpuprof.parsers.timeline.details import keys_called
 from tpuprof.parsers.timeline.model import EventId, EventNames, Timeline, Track, TrackId
@@ -24,6 +25,15 @@ FEW = 1 << 16
 """It keeps the places of up to so many matches of a track; each takes 24 bytes."""
 
 _MOST_NAMES = 4_000
+_STATS = {
+    "": ("hlo_category", "tf_op"),
+    "name": (),
+    "hlo": (),
+    "cat": ("hlo_category",),
+    "op": ("tf_op",),
+    "src": ("source",),
+}
+"""Stats of an event's metadata in which a word is looked for, by what stands before its colon."""
 
 _BLOCK = 512
 _SCAN = 1 << 18
@@ -122,7 +132,7 @@ class Matches:
 
 
 def find(timeline: Timeline, text: str) -> Matches:
-    """Searches the names, HLO texts and framework ops of all events for every word of a text, ignoring case.
+    """Searches all events for every word of a text (`matching_keys`).
 
     A text without words matches nothing.
     """
@@ -160,21 +170,31 @@ def runs_of(timeline: Timeline, event: EventId, name: str, program: int | None =
 
 
 def matching_keys(names: EventNames, word: str) -> Bools:
-    """bool[keys]: which names, HLO texts or framework ops contain a word, ignoring case."""
+    """bool[keys]: which names contain a word, ignoring case, where the filter of ops looks for it.
+
+    That is the name on the screen, the HLO category and the framework op, of a Python file also the source line. The
+    operands of an op are in its HLO text, which ``hlo:`` looks at alone; ``name:``, ``cat:``, ``op:`` and ``src:`` too
+    name one place.
+    """
+    lead, _, needle = word.lower().partition(":")
+    if lead not in _STATS or not needle:
+        lead, needle = "", word.lower()
+    stats = (*_STATS[lead], "source") if not lead and PYTHON_FILE.fullmatch(word) else _STATS[lead]
     out = np.zeros(len(names), np.bool_)
-    needle = word.lower()
-    out[names.metadata_rows :] = [needle in name.lower() for name in names.texts]
+    if lead in ("", "name"):
+        out[names.metadata_rows :] = [needle in name.lower() for name in names.texts]
     source = names.source
     if source is None:
         return out
     table = source.events
-    for begin, end in ((table.name_begin, table.name_end), (table.display_begin, table.display_end)):
-        rows = np.flatnonzero(~out[: len(table)] & (end > begin))
-        out[rows] = _holding(table.body, begin[rows], end[rows], needle)
-    if source.stats.find_names(("tf_op",)):
+    is_short = (table.display_end > table.display_begin) & (lead != "hlo")
+    begin, end = np.where(is_short, (table.display_begin, table.display_end), (table.name_begin, table.name_end))
+    if lead in ("", "name", "hlo"):
+        out[: len(table)] = _holding(table.body, begin, end, needle)
+    for stat in source.stats.find_names(stats):
         rows = np.flatnonzero(~out[: len(table)])
-        ops = MetadataStats(source, rows.astype(np.int64), ("tf_op",)).texts("tf_op")
-        out[rows] = [op is not None and needle in op.lower() for op in ops]
+        texts = MetadataStats(source, rows.astype(np.int64), (stat,)).texts(stat)
+        out[rows] = [text is not None and needle in text.lower() for text in texts]
     return out
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from tpuprof.parsers.base.text import NO_ROW
 from tpuprof.tui.app.context import AppContext
 from tpuprof.tui.app.current_run import CurrentRun
 from tpuprof.tui.terminal.grammar import READING, KeysAhead, Opened, verbs_of
@@ -24,6 +25,7 @@ class Searches:
         self._screen = screen
         self._texts: dict[tuple[str, str], str] = {}
         self._before = ""  # what was searched for before something else is typed
+        self._said = ""
         self._opened: dict[str, Opened] = {}
 
     @property
@@ -51,17 +53,16 @@ class Searches:
 
     def search(self, text: str) -> str:
         """Searches or filters the tab; says what that finds."""
-        if self.is_filter:
-            return self._tab.filter(text)
-        if text:
+        if not self.is_filter and text:
             self._texts[self._place] = text
-        else:
+        elif not self.is_filter:
             self._texts.pop(self._place, None)
-        return self._tab.search(text)
+        self._said = (self._tab.filter if self.is_filter else self._tab.search)(text)
+        return self._said
 
     def keep(self, text: str) -> bool:
-        """Keeps what was found, unless there is something wrong with the text, which stands beside it."""
-        if text and self._tab.search_failed:
+        """Keeps what was found, unless that is nothing or the text is wrong, as the words beside it say."""
+        if text and (self._tab.search_failed or self._said.startswith(NO_ROW)):
             return False
         if not text and not self.is_filter:
             self.forget()

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from tpuprof.parsers.base import regex
 from tpuprof.parsers.base.intervals import Floats, Int64s
 from tpuprof.parsers.base.record import Sized, dataclass, field
-from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.base.text import PYTHON_FILE, printable
 from tpuprof.parsers.ops.filtering.field_term import LONGEST_NUMBER, NAMED, UNIT_PS, FieldTerm, field_term
 
 Mask = NDArray[np.bool_]
@@ -86,7 +86,6 @@ LATER = ("source", "expression", "shape", "remat", "side")
 _TOKEN = re.compile(
     rf'\s*(?P<nots>!*)(?P<lead>~|(?i:{"|".join(PREFIXES)}):~?|)(?:"(?P<quoted>[^"]*)"|(?P<open>")|(?P<bare>\S*))'
 )
-_FILE = re.compile(r"\S+\.py(:[0-9]*)?")
 _BOUND = re.compile(r"(>=|<=|>|<)([0-9]*\.?[0-9]*)(.*)", re.DOTALL)
 
 
@@ -339,7 +338,7 @@ def _condition(token: re.Match[str]) -> TextTerm | RegexTerm | TimeTerm | ShareT
         return _in_column(lead, value)
     if token["bare"] and value[0] in "<>":
         return _bound(value)
-    is_file = token["bare"] and _FILE.fullmatch(value) is not None
+    is_file = token["bare"] and PYTHON_FILE.fullmatch(value) is not None
     return TextTerm((*_ANYWHERE, "source") if is_file else _ANYWHERE, value)
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.parsers.timeline.build import LaneEvent, loose_events, nested_events, timeline, track
-from tests.support.build import PlaneBuilder
+from tests.support.build import PlaneBuilder, StatInput
 from tpuprof.parsers.ops.op_metadata import OpSource
 from tpuprof.parsers.timeline import search
 from tpuprof.parsers.timeline.model import EventId, EventNames, Timeline
@@ -97,35 +97,47 @@ def test_marks_are_the_cells_that_hold_a_match(
         assert np.array_equal(find(one, text).marks(edges), expected)
 
 
-def of_profile(entries: Sequence[tuple[str, str, str]]) -> EventNames:
-    """Names from metadata: name, display name and framework op of each."""
+def of_profile(entries: Sequence[tuple[str, str, dict[str, StatInput]]]) -> EventNames:
+    """Names from metadata: name, display name and stats of each."""
     plane = PlaneBuilder.alone("/device:TPU:0")
-    for name, display, op in entries:
-        plane.event_id(name, display, **({"tf_op": op} if op else {}))
+    for name, display, stats in entries:
+        plane.event_id(name, display, **stats)
     read = plane.read()
     count = len(read.event_metadata)
     return EventNames(OpSource(read.event_metadata, read.stat_metadata), ("event 77",), np.zeros(count + 1, np.uint8))
 
 
-def test_hlo_texts_framework_ops_and_lost_names_are_searched_too() -> None:
+def test_words_are_looked_for_where_the_table_of_ops_looks() -> None:
+    stats: dict[str, StatInput] = {
+        "tf_op": "jit(f)/Dot:",
+        "hlo_category": "convolution fusion",
+        "source": "/a/model.py:7",
+    }
     source = of_profile(
         [
-            ("%fusion.1 = f32[8] fusion(%Param)", "fusion.1", "jit(f)/Dot:"),
-            ("%copy.2 = f32[8] copy()", "copy.2", ""),
-            ("Größe", "", ""),
+            ("%fusion.1 = f32[8] fusion(%Copy.2)", "fusion.1", stats),
+            ("%copy.2 = f32[8] copy()", "copy.2", {}),
+            ("Größe", "", {}),
         ]
     )
     one = timeline([track([(0, at, at + 1, at) for at in range(4)], of=source)])
     for text, expected in {
         "fusion.1": [0],
-        "%param": [0],
-        "F32[8]": [0, 1],
+        "Copy.2": [1],  # the operand of another op has that name too
+        "hlo:%copy.2": [0, 1],
+        "hlo:F32[8]": [0, 1],
         "jit(F)/dot": [0],
+        "op:jit(F)/dot": [0],
+        "name:jit": [],
+        "CONV": [0],
+        "cat:conv copy": [],
+        "model.py:7": [0],
+        "src:model": [0],
+        "model": [],
         "größe": [2],
         "GRÖSSE": [],
         "GRÖßE": [2],
         "Event 77": [3],
-        "Copy.2": [1],
     }.items():
         assert [place[2] for _, place in _walk(find(one, text))] == expected, text
 

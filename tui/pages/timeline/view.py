@@ -344,7 +344,7 @@ class TimelineTab(Tab):
 
     @property
     def syntax(self) -> str:
-        return "words of an event's name, HLO text or framework op; all have to match"
+        return "fusion  cat:copy  op:attention  hlo:gather(  src:model.py  all have to match"
 
     def why_not(self, verb: str) -> str:
         words = {

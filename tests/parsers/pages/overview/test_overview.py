@@ -93,6 +93,32 @@ def test_shares_add_up_to_the_cores_time(spec: list[tuple[int, int, str]]) -> No
     )
 
 
+@given(st.integers(1, 120))
+def test_layers_are_rows_while_each_has_its_share_and_clones_where_none_has(layers: int) -> None:
+    plane = PlaneBuilder.alone("/device:TPU:0")
+    line = plane.line("XLA Ops")
+    for layer in range(layers):
+        for place, op in enumerate(("dot", "add")):
+            stats = {"tf_op": f"jit(f)/layer_{layer}/{op}", "hlo_category": op}
+            plane.event(
+                line,
+                plane.event_id(f"%{op}.{layer} = f32[] {op}()", f"{op}.{layer}", **stats),
+                100 * layer + 50 * place,
+                20,
+            )
+    top = page(plane.space).top_ops
+    times = [op.self_time_ps for op in top]
+    if 2 * layers <= 50:  # each op has 2 % and more
+        assert {op.clones for op in top} == {1} and len(top) == min(10, 2 * layers)
+    else:
+        assert [(op.clones, op.occurrences, op.hlo_category) for op in top] == [
+            (layers, layers, "add"),
+            (layers, layers, "dot"),
+        ]
+        assert sum(times) == 40 * layers and top[-1].cumulative_percent == pytest.approx(100.0)
+    assert times == sorted(times, reverse=True) and all(op.name.startswith("jit(f)/layer_") for op in top)
+
+
 def test_steps_without_any_op_say_so() -> None:
     plane = PlaneBuilder.alone("/device:TPU:0")
     line = plane.line("Steps")

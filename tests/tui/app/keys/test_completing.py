@@ -43,7 +43,8 @@ async def completes_and_names_the_nearest(screen: AppScreen, pilot: Pilot[None],
     await press(pilot, *word[:3], "tab")
     assert screen.prompt is not None
     assert screen.prompt.text != word[:3] or len(screen.prompt.offered) > 1, "it is longer, or several are offered"
-    await press(pilot, "ctrl+u", *mistyped(word))
+    await press(pilot, "ctrl+u", *mistyped(word), "enter")
+    assert screen.prompt is not None, "Enter does not keep what finds nothing"
     assert screen.matches.startswith("no row; ") and screen.matches.endswith(" has some"), screen.matches
     near = screen.matches.removeprefix("no row; ").removesuffix(" has some")
     await press(pilot, "ctrl+u", *near)
