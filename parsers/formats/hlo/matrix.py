@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from math import gcd, prod
 from typing import TYPE_CHECKING, NamedTuple
 
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.shapes import element_bits, element_type, round_up
@@ -35,7 +35,7 @@ _PASSES = {1: 3, 2: 6}
 
 _LIMIT = 2**63
 _VERSION = pattern(r"TPU\s*v?([0-9]{1,3})(?![0-9])", re.IGNORECASE)
-_SAMPLES = 8
+_SAMPLES, _LONG_KERNEL = 8, 10_000
 _MAX_RANK = 64  # of an operand; no compiler writes more, a hostile file may
 
 _GROUPED = "grouped convolutions are not modelled"
@@ -59,6 +59,8 @@ class MatrixWork:
         padded_dimension: the dimension with the most padding, ``m``, ``k`` or ``n``; None where nothing is padded.
         meaning: what that dimension means, see `MEANING`.
         reason: why `share` is None; empty where it is not.
+        flops: two a multiplication, without those by padding or by what a dilation spreads an operand with, as XLA
+            counts them; 0 where the sizes are unknown.
     """
 
     name: str
@@ -74,12 +76,7 @@ class MatrixWork:
     padded_dimension: str | None = None
     meaning: str | None = None
     reason: str = ""
-
-    @property
-    def flops(self) -> int:
-        """FLOPs of the product, two a multiplication; 0 where its sizes are unknown."""
-        sizes = (self.m, self.k, self.n, self.batch)
-        return 2 * prod(size for size in sizes if size is not None) if None not in sizes else 0
+    flops: int = 0
 
 
 class _Sizes(NamedTuple):
@@ -87,6 +84,7 @@ class _Sizes(NamedTuple):
     k: int
     n: int
     batch: int
+    flops: int
 
 
 def mxu_side(device_type: str | None) -> int | None:
@@ -162,7 +160,8 @@ def _work(module: HloModule, proto: hlo_pb2.HloInstructionProto, mxu: int) -> Ma
     worst = min(sizes, key=lambda key: sizes[key] / padded[key])
     share = prod(sizes.values()) / prod(padded.values())
     dimension, meaning = (worst, MEANING[worst]) if sizes[worst] < padded[worst] else (None, None)
-    return MatrixWork(name, opcode, *product, padded["m"], padded["k"], padded["n"], share, dimension, meaning)
+    work = MatrixWork(name, opcode, *product[:4], padded["m"], padded["k"], padded["n"], share, dimension, meaning)
+    return replace(work, flops=product.flops)
 
 
 def _sizes(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> _Sizes | str:
@@ -187,12 +186,11 @@ def _dot(proto: hlo_pb2.HloInstructionProto, left: Sequence[int], right: Sequenc
     right_inner, right_batch = list(numbers.rhs_contracting_dimensions), list(numbers.rhs_batch_dimensions)
     if not (_distinct(inner + batch, len(left)) and _distinct(right_inner + right_batch, len(right))):
         return _NO_SHAPES
-    return _Sizes(
-        m=prod(size for index, size in enumerate(left) if index not in {*inner, *batch}),
-        k=prod(left[index] for index in inner),
-        n=prod(size for index, size in enumerate(right) if index not in {*right_inner, *right_batch}),
-        batch=prod(left[index] for index in batch),
-    )
+    m = prod(size for index, size in enumerate(left) if index not in {*inner, *batch})
+    k = prod(left[index] for index in inner)
+    n = prod(size for index, size in enumerate(right) if index not in {*right_inner, *right_batch})
+    batches = prod(left[index] for index in batch)
+    return _Sizes(m, k, n, batches, 2 * m * k * n * batches)
 
 
 def _convolution(
@@ -210,16 +208,18 @@ def _convolution(
         if len(order) != len(shape) or not _distinct(order, len(shape)) or len(window) != len(shape) - 2:
             return _NO_SHAPES
     m, k, n = out[outs[-2]], right[rights[-2]], out[outs[-1]]
-    batch = 1
+    batch, met = 1, 2 * m * k * n
     for index, kind in enumerate(spatial_kinds(proto, left, right, out)):
+        of_left, of_right, of_out = left[lefts[index]], right[rights[index]], out[outs[index]]
         if kind == "batch":
-            batch *= out[outs[index]]
+            batch *= of_out
         elif kind == "feature":
-            n *= out[outs[index]]
+            n *= of_out
         else:
-            m *= out[outs[index]]
-            k *= right[rights[index]]
-    return _Sizes(m, k, n, batch)
+            m *= of_out
+            k *= of_right
+        met *= of_out if kind != "row" else _Spatial(of_left, of_right, of_out, window[index]).pairs()
+    return _Sizes(m, k, n, batch, met)
 
 
 def spatial_kinds(
@@ -259,6 +259,26 @@ class _Spatial:
     def is_feature(self) -> bool:
         """Whether the one input position meets each output position through its own kernel position."""
         return self.input == 1 and self.kernel == self.out != 1 and self._one_each(inputs_differ=False)
+
+    def pairs(self) -> int:
+        """How many pairs of an output and a kernel position meet an input position, see `_meets`; all of a long kernel.
+
+        Output position p meets one through kernel position r where ``p * stride`` is congruent to ``padding - r *
+        step``, modulo the spread.
+        """
+        if self.kernel > _LONG_KERNEL:
+            return self.out * self.kernel
+        common, total = gcd(self._stride, self._spread), 0
+        period = self._spread // common
+        inverse = pow(self._stride // common, -1, period)
+        for place in range(self.kernel):
+            before = self._before - place * self._step  # the input begins here, counted from the first output position
+            low = max(0, -(-before // self._stride))
+            high = min(self.out - 1, (before + (self.input - 1) * self._spread) // self._stride)
+            if before % common == 0 and high >= low:
+                low += (before // common * inverse - low) % period
+                total += max(0, (high - low) // period + 1)
+        return total
 
     def _one_each(self, inputs_differ: bool) -> bool:
         """Checks only the first and the last few output positions, since real windows are regular in between."""

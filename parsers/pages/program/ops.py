@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tpuprof.parsers.base.errors import behind_wall
 from tpuprof.parsers.base.intervals import grouped
 from tpuprof.parsers.base.record import dataclass, replace
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.tpus import generation_of
 from tpuprof.parsers.formats.hlo.graph import HloGraph
@@ -25,6 +26,7 @@ from tpuprof.parsers.pages.program.fingerprint import Fingerprint
 from tpuprof.parsers.pages.program.programs import CompiledProgram
 from tpuprof.parsers.pages.program.tiles import (
     CHIPS,
+    FEW_BYTES,
     FITTED,
     SCALED_BAND,
     UNCLAIMED_BAND,
@@ -45,6 +47,9 @@ BESIDE = "it runs beside other ops"
 NO_TRIPS = "it is in a loop whose trips the program does not state: its figures are those of one trip"
 IN_BRANCH = "it is in a branch, which runs where the condition chooses it"
 COLLECTIVE = "how long a collective takes depends on the links and on when the other chips come"
+SPARSE_CORE = "how long a SparseCore takes is not in the program"
+ON_CHIP = "the compiler's estimate of a loop inside VMEM was compared with measured times of small ones alone"
+RAGGED = "how many rows each group of a ragged product has is known when it runs"
 SLIDING = "convolutions that slide a window are told 40% wrong"
 
 _NOTHING = frozenset(
@@ -56,6 +61,10 @@ _CHOOSING = frozenset((b"gather", b"scatter", b"sort"))
 _MOVES = frozenset((b"copy", b"transpose", b"reshape", b"slice", b"pad", b"concatenate", b"dynamic-update-slice"))
 _LANES, _LARGE, _ROWS, _FEW_FLOPS = 64, 10**6, 8, 10**9
 _PS, _DEEPEST, _LONGEST = 1e12, 32, 1000
+_MOST_CYCLES = 20_000
+"""Of ops inside VMEM: the largest that was measured has 15,242."""
+
+_GROUPS = pattern(r'"num_groups_in_ragged_dot": ?"?([1-9][0-9]{0,8})')
 _MOST_UNCLAIMED, _MOST_TOLD = 0.1, 2000
 """Nothing is claimed of a program where ops of which nothing is claimed take a larger part of it, and of whole models,
 which have more ops."""
@@ -149,7 +158,9 @@ def _op(module: HloModule, proto: Proto, device: str, trips: int | None, why: st
     product = products[0] if len(products) == 1 and products[0].opcode == b"convolution" else None
     tiles, reads, writes = tiles_of(module, proto, product), reads_of(module, proto), writes_of(module, proto)
     written = sum(writes)
-    flops, hbm_bytes = sum(work.flops for work in works), written + sum(read.bytes for read in reads if read.streams)
+    groups = _GROUPS.search(text(module.backend_config(proto))) if works else None
+    flops = sum(work.flops for work in works) // (int(groups[1]) if groups else 1)  # of a ragged product each row once
+    hbm_bytes = written + sum(read.bytes for read in reads if read.streams)
     peak = chip.flops * (2 if works and (matrix_bits(module, name) or 16) <= 8 else 1)  # narrow types may take half
     compute, hbm = flops / peak, hbm_bytes / chip.hbm
     if product is not None and tiles is not None and tiles.axes:
@@ -162,9 +173,11 @@ def _op(module: HloModule, proto: Proto, device: str, trips: int | None, why: st
         reads = tuple(read._replace(streams=read.streams * streams.get(read.number, 1)) for read in reads)
     else:
         seconds, band = stream_told(opcode, hbm_bytes, tiles.cycles if tiles is not None else 0, chip)
-    reason = why or _no_claim(module, proto, inside, works, tiles)
+    reason = why or (RAGGED if groups else _no_claim(module, proto, inside, works, tiles))
+    if not reason and tiles is not None and not works and hbm_bytes <= FEW_BYTES and tiles.cycles > _MOST_CYCLES:
+        reason = ON_CHIP
     if begins(module, proto):
-        compute, hbm, seconds, reason = 0.0, 0.0, 0.0, BESIDE
+        compute, hbm, seconds, reason = 0.0, 0.0, 0.0, BESIDE if opcode != "async-update" else SPARSE_CORE
     band = UNCLAIMED_BAND if reason else band if device == FITTED else SCALED_BAND
     low, high = (round(max(compute, hbm, seconds * way) * _PS) for way in (1 - band, 1 + band))
     return ProgramOp(
@@ -212,7 +225,9 @@ def _no_claim(
     if opcodes & _CHOOSING:
         return "which parts of an array it touches is known when it runs"
     if works and (tiles is None or not tiles.axes):
-        return "the module holds no tiles of this product"
+        return (
+            f"{'the module holds no tiles' if tiles is None else 'its sizes do not explain the tiles'} of this product"
+        )
     if works and tiles is not None and tiles.slides:
         return SLIDING
     if works and sum(work.flops for work in works) < _FEW_FLOPS and min(work.m or 0 for work in works) <= _ROWS:
@@ -322,7 +337,7 @@ def _row(program: CompiledProgram, device: str | None) -> ProgramRow:
 
 def _no_claim_of_all(ops: Sequence[ProgramOp]) -> str:
     """Why nothing is claimed of a whole program; empty where something is."""
-    worst = next((op for op in ops if op.reason in (NO_TRIPS, IN_BRANCH, COLLECTIVE)), None)
+    worst = next((op for op in ops if op.reason in (NO_TRIPS, IN_BRANCH, COLLECTIVE, SPARSE_CORE)), None)
     if worst is None and all(op.tiles is None for op in ops):
         return "the program holds no tiles: *.after_codegen.* of the same dump has them"
     unclaimed = [op for op in ops if op.reason]

@@ -33,7 +33,7 @@ _STREAMED, _BESIDE_PRODUCTS = 0.78, 0.72
 _STEP_S, _ACCUMULATING_STEP_S = 0.4e-6, 0.6e-6
 """What a step of a product takes beside multiplying: without and with a sum over several steps."""
 
-_OVER_CYCLES, _FEW_BYTES = 3.0, 1_000_000
+_OVER_CYCLES, FEW_BYTES = 3.0, 1_000_000
 """The compiler's cycles are up to so many times the truth for what streams through HBM, and right for fewer bytes."""
 
 
@@ -191,6 +191,6 @@ def stream_told(opcode: str, hbm_bytes: int, cycles: int, chip: Chip) -> tuple[f
 
     The cycles of broadcasts are ten times the truth.
     """
-    of_cycles = cycles / chip.clock / (_OVER_CYCLES if hbm_bytes > _FEW_BYTES else 1.0)
+    of_cycles = cycles / chip.clock / (_OVER_CYCLES if hbm_bytes > FEW_BYTES else 1.0)
     moving = hbm_bytes / (_STREAMED * chip.hbm)
     return moving if opcode == "broadcast" else max(moving, of_cycles), STREAM_BAND

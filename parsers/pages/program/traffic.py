@@ -2,7 +2,8 @@
 
 Arrays in other memories (``S(1)`` is VMEM) are not HBM's. A slice or a gather reads what it takes, an update in place
 writes its slice alone, inside a fusion too. A fusion may carry along an asynchronous collective, whose arrays are
-those of the op that begins it.
+those of the op that begins it. An asynchronous gather or scatter, which runs on a SparseCore, is known by what its
+computations hold at any depth.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ COLLECTIVES = tuple(kind.encode() for kind in COLLECTIVE_KINDS)
 _BEGINS, _ENDS = b"AsyncCollectiveStart", b"AsyncCollectiveDone"
 """The custom calls that stand for a collective inside the fusions that begin it and wait for it."""
 
+_ASYNCHRONOUS = frozenset((b"async-start", b"async-update"))
+_PARTS = frozenset((*_TAKES, *_UPDATES, b"custom-call"))
+
 _Callers = tuple[tuple[int, "hlo_pb2.HloInstructionProto"], ...]
 
 
@@ -45,19 +49,21 @@ class Read(NamedTuple):
 def begins(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> bool:
     """Whether an instruction only begins what then runs beside others."""
     root = _origin(module, proto, (b"fusion",))
-    return proto.opcode.endswith(b"-start") or (root is not None and root.custom_call_target == _BEGINS)
+    is_start = proto.opcode.endswith(b"-start") or proto.opcode == b"async-update"
+    return is_start or (root is not None and root.custom_call_target == _BEGINS)
 
 
 def reads_of(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> tuple[Read, ...]:
     """The operands of an instruction, each once. Of a custom call that gets numbers none: they may choose parts."""
     found: dict[int, Read] = {}
+    most = _most_of_parts(module, proto) if proto.opcode in _ASYNCHRONOUS else None
     for number, operand in enumerate(module.operand_protos(proto)):
-        if operand is None or operand.id in found or operand.opcode == b"tuple":
+        if operand is None or operand.id in found or operand.opcode == b"tuple" or operand.opcode in _ASYNCHRONOUS:
             continue
         if proto.opcode == b"custom-call" and element_type(operand.shape) in ("s32", "u32"):
             return ()
         whole = size_of(operand.shape)
-        size = min(whole, _of_user(module, proto, number, whole, ()))
+        size = min(whole, _of_user(module, proto, number, whole, ()) if most is None else most)
         streams = int(operand.shape.layout.memory_space == _HBM)
         found[operand.id] = Read(printable(text(operand.name)), number, size, streams)
     return tuple(found.values())
@@ -112,9 +118,44 @@ def writes_of(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> tuple[in
     is_new = [shape.layout.memory_space == _HBM for shape, _ in parts]
     if begins(module, proto) and len(parts) > 1:  # one part is its result, the others are what it is given
         result = 0 if proto.opcode == b"copy-start" else 1
-        is_new = [is_here and place == result for place, is_here in enumerate(is_new)]
+        is_first = not any(_result_bytes(start) for start in _asynchronous_operands(module, proto))
+        is_new = [is_here and place == result and is_first for place, is_here in enumerate(is_new)]
+    most = _most_of_parts(module, proto) if proto.opcode in _ASYNCHRONOUS else None
     sizes = (_written(module, made, size_of(shape), is_fused=root is not proto) for shape, made in parts)
+    sizes = (size if most is None else min(size, most) for size in sizes)
     return tuple(size if is_here else 0 for size, is_here in zip(sizes, is_new, strict=True))
+
+
+def _most_of_parts(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> int | None:
+    """Bytes that an asynchronous operation moves of an array at most, where it takes parts of it; else None.
+
+    A gather reads no more of each operand than it gives, a scatter moves no more than its smaller operands have.
+    """
+    waiting, entered, opcodes = [*module.inside(proto)], {proto.id}, set[bytes]()
+    while waiting:
+        each = waiting.pop()
+        opcodes.add(each.opcode)
+        if each.id not in entered:
+            entered.add(each.id)
+            for number in each.called_computation_ids:
+                computation = module.computation(number)
+                waiting += () if computation is None else computation.instructions
+    if not opcodes & _PARTS:
+        return None
+    begun = _asynchronous_operands(module, proto)
+    given = [size_of(one.shape) for one in module.operand_protos(proto) if one is not None and one not in begun]
+    return sum(given) - max(given, default=0) if opcodes & {*_UPDATES} else _result_bytes(proto)
+
+
+def _asynchronous_operands(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> list[hlo_pb2.HloInstructionProto]:
+    """The operands that are asynchronous operations: the start, of one that is begun without operands and updated."""
+    return [one for one in module.operand_protos(proto) if one is not None and one.opcode in _ASYNCHRONOUS]
+
+
+def _result_bytes(proto: hlo_pb2.HloInstructionProto) -> int:
+    """The size of an asynchronous operation's result, which stands behind what it is given."""
+    parts = proto.shape.tuple_shapes
+    return size_of(parts[1]) if len(parts) > 1 else 0
 
 
 def _written(module: HloModule, made: hlo_pb2.HloInstructionProto | None, whole: int, *, is_fused: bool) -> int:

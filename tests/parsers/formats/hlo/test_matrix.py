@@ -127,6 +127,17 @@ def test_the_share_is_one_exactly_without_padding(m: int, k: int, n: int, mxu: i
     assert (found.share == 1) == (m % 8 == k % mxu == n % mxu == 0) == (found.padded_dimension is None)
 
 
+_SMALL = st.integers(1, 9)
+
+
+@given(_SMALL, _SMALL, st.tuples(_SMALL, st.integers(1, 4), st.integers(-3, 5), st.integers(1, 4), st.integers(1, 4)))
+def test_flops_count_the_positions_that_meet_the_input(size: int, out: int, window: WindowSpec) -> None:
+    kernel, stride, padding, step, spread = window
+    met = [p * stride - padding + r * step for p in range(out) for r in range(kernel)]
+    pairs = sum(place % spread == 0 and 0 <= place <= (size - 1) * spread for place in met)
+    assert work(convolution([5, size, 7], [kernel, 7, 9], [5, out, 9], [window])).flops == 2 * 5 * 7 * 9 * pairs
+
+
 @given(st.integers(2, 40))
 def test_batch_and_feature_dimensions_written_as_windows(b: int) -> None:
     batches: list[WindowSpec] = [(b, max(b - 1, 1), 0, 1, b), (b, b, b - 1, 1, b - 1), (b, 1, 0, max(b - 1, 1), b)]
@@ -184,4 +195,4 @@ def test_sizes_of_compiled_convolutions_give_their_flops(name: str, count: int) 
     for one in convolutions:
         (found,) = matrix_works(built, one.name.decode(), 128)
         assert found.m and found.k and found.n and found.batch
-        assert 2 * found.m * found.k * found.n * found.batch == convolution_flops(compiled, one)
+        assert 2 * found.m * found.k * found.n * found.batch == found.flops == convolution_flops(compiled, one)

@@ -13,7 +13,7 @@ import pytest
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.parse import read_module_text
 from tpuprof.parsers.pages.program.arrays import ProgramArray, program_arrays
-from tpuprof.parsers.pages.program.ops import NO_TRIPS, SLIDING, ProgramOp, program_ops
+from tpuprof.parsers.pages.program.ops import NO_TRIPS, RAGGED, SLIDING, SPARSE_CORE, ProgramOp, program_ops
 from tpuprof.tui.cli.main import main
 
 V6E = "TPU v6e"
@@ -65,6 +65,9 @@ def test_a_product_streams_its_operands_as_its_tiles_say() -> None:
     assert op.bound_ps == round(max(2 * 1024**3 / 918e12, 6 * 1024**2 / 1638e9) * 1e12)
     assert not op.reason
     assert op.bound_ps <= op.guess.low < op.guess.high
+    ragged = config[:-1] + ', "convolution_algorithm_config": {"num_groups_in_ragged_dot": "8"}}'
+    (op,) = ops_of(text.replace(config, ragged)).values()
+    assert (op.flops, op.reason) == (2 * 1024**3 // 8, RAGGED)  # its groups share the rows
 
 
 LOOP = f"""%body (t: (s32[], bf16[64,1024])) -> (s32[], bf16[64,1024]) {{
@@ -86,6 +89,41 @@ LOOP = f"""%body (t: (s32[], bf16[64,1024])) -> (s32[], bf16[64,1024]) {{
   ROOT %less = pred[] compare(%i.1, %end), direction=LT
 }}
 """
+
+
+OFFLOADED = f"""
+%parts (table: bf16[4096,1024], rows: s32[64], new: bf16[64,1024]) -> bf16[64,1024] {{
+  %table = bf16[4096,1024]{LAYOUT} parameter(0)
+  %rows = s32[64]{{0:T(128)}} parameter(1)
+  %new = bf16[64,1024]{LAYOUT} parameter(2)
+  ROOT %OPCODE = bf16[SIZE,1024]{LAYOUT} OPCODE(%table, %rows, %new)
+}}, execution_thread="sparsecore"
+"""
+
+
+@pytest.mark.parametrize(("opcode", "rows"), [("gather", 64), ("scatter", 4096), ("multiply", 4096)])
+@pytest.mark.parametrize("is_updated", [True, False])
+def test_what_a_sparse_core_takes_parts_of_is_not_moved_whole(opcode: str, rows: int, is_updated: bool) -> None:
+    """However the operation is begun; it runs beside others, and nothing is claimed of its time."""
+    arrays = f"bf16[4096,1024]{LAYOUT}, s32[64]{{0:T(128)}}, bf16[64,1024]{LAYOUT}"
+    begun = f"(({arrays}), bf16[{rows},1024]{LAYOUT}, u32[])"
+    first = "((), (), u32[]) async-start()" if is_updated else f"{begun} async-start(%t, %i, %n)"
+    text = program(
+        f"  %t = bf16[4096,1024]{LAYOUT} parameter(0)\n  %i = s32[64]{{0:T(128)}} parameter(1)\n"
+        f"  %n = bf16[64,1024]{LAYOUT} parameter(2)\n  %start = {first}, calls=%parts\n"
+        f"  %update = {begun} async-update(%start{', %t, %i, %n' if is_updated else ''})\n"
+        f"  ROOT %done = bf16[{rows},1024]{LAYOUT} async-done(%update)",
+        OFFLOADED.replace("OPCODE", opcode).replace("SIZE", str(rows)),
+    )
+    ops = ops_of(text)
+    part, whole = 64 * 1024 * 2, 4096 * 1024 * 2
+    written, read = {"gather": (part, 2 * part), "scatter": (part + 512, 2 * part + 512)}.get(
+        opcode, (whole, whole + part)
+    )
+    assert sum(sum(op.writes) for op in ops.values()) == written
+    assert sum(op.hbm_bytes for op in ops.values()) == written + read + 512
+    assert [op.bound_ps for op in ops.values()] == [0, 0] and ops["update"].reason == SPARSE_CORE
+    assert sum(array.moved_bytes for array in arrays_of(text).values()) == written + read + 512
 
 
 @pytest.mark.parametrize(("limit", "trips"), [("constant(8)", 8), ("custom-call(), custom_call_target=x", None)])
