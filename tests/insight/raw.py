@@ -14,9 +14,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from math import prod
 from pathlib import Path
-from statistics import fmean, median
+from statistics import fmean
 
 from tpuprof.parsers.formats.proto.xplane_pb2 import MemoryAccessBreakdown, XEventMetadata, XLine, XPlane, XSpace, XStat
 
@@ -28,9 +27,6 @@ _COLLECTIVE = re.compile(
 _DATA_MOVED = re.compile(r"(copy|async)-(start|done)$|(copy|transpose|reshape|slice)$")
 _MOVES = {"copy", "transpose", "bitcast", "reshape"}
 """What fusions are named after that only move data, and compute nothing: ``copy_bitcast_fusion.3``."""
-_ARRAY = re.compile(r"(\w+)\[([\d,]*)\]")
-_SCORES = re.compile(r"\w+\[\d+,\d+,(?:\d+,)*(\d{3,}),\1\]")
-_BITS = re.compile(r"[a-z]+(\d+)")
 _DEVICE_SPAN = (b"device_offset_ps", b"device_duration_ps")
 HBM = 1
 """Memory space of a breakdown's entry."""
@@ -60,11 +56,6 @@ class RawOp:
         return "S(5)" in self.text and not self.is_collective
 
     @property
-    def multiplies(self) -> bool:
-        """Whether it has a matrix product."""
-        return "convolution" in self.category
-
-    @property
     def computes(self) -> bool:
         """Whether it does arithmetic, or moves data as a part of that."""
         moves = self.is_collective or self.is_of_host_memory or self.is_fused_copy or _DATA_MOVED.match(self.opcode)
@@ -77,30 +68,9 @@ class RawOp:
         return len(parts) > 1 and parts[-1] == "fusion" and _MOVES.issuperset(parts[:-1])
 
     @property
-    def has_scores(self) -> bool:
-        """Whether it reads or writes arrays as square as the scores of attention, of several heads and texts."""
-        return self.computes and bool(_SCORES.search(self.text))
-
-    @property
-    def scores_bytes(self) -> int:
-        """Bytes of its largest array of scores, of one layer; 0 without any."""
-        arrays = [_ARRAY.findall(found[0])[0] for found in _SCORES.finditer(self.text)]
-        return max((_bytes_of(kind, ",".join(dims.split(",")[-4:])) for kind, dims in arrays), default=0)
-
-    @property
     def is_loop(self) -> bool:
         """Whether other ops run inside it."""
         return self.opcode in ("while", "conditional", "call")
-
-    @property
-    def array_bytes(self) -> int:
-        """Bytes of the first array in its text: of what it gives."""
-        return _bytes_of(*_ARRAY.findall(self.text)[0])
-
-
-def _bytes_of(kind: str, dims: str) -> int:
-    width = int(found[1]) // 8 if (found := _BITS.match(kind)) else 1
-    return width * prod(int(dim) for dim in dims.split(",") if dim)
 
 
 @dataclass(frozen=True)
@@ -138,22 +108,6 @@ class RawCore:
     def roof_ps(self, op: RawOp) -> float:
         """The least time that the chip's peaks allow."""
         return max(op.flops / self.peak_flops, op.hbm_bytes / self.peak_hbm) * 1e12
-
-    def is_bound_by_memory(self, op: RawOp) -> bool:
-        """Whether HBM is the roof."""
-        return op.hbm_bytes / self.peak_hbm > op.flops / self.peak_flops
-
-    def above_ms(self, share: float, belongs: Callable[[RawOp], bool]) -> float:
-        """Milliseconds a step that these ops take above what they would at this share of their roof."""
-        return self._above_ms(belongs, lambda op: self.roof_ps(op) / share)
-
-    def above_flops_ms(self, share: float, belongs: Callable[[RawOp], bool]) -> float:
-        """Milliseconds a step that these ops take above their FLOPs at this share of the peak."""
-        return self._above_ms(belongs, lambda op: op.flops / self.peak_flops / share * 1e12)
-
-    def _above_ms(self, belongs: Callable[[RawOp], bool], least_ps: Callable[[RawOp], float]) -> float:
-        ops = ((op, times) for op, times in self.by_op.items() if belongs(op))
-        return sum(max(0.0, sum(times) - len(times) * least_ps(op)) for op, times in ops) / len(self.steps) / 1e9
 
 
 def read(path: Path) -> XSpace:
@@ -291,12 +245,6 @@ def mean_over(cores: Sequence[RawCore], value: Callable[[RawCore], float]) -> fl
 def step_ms(cores: Sequence[RawCore]) -> list[float]:
     """Milliseconds of each step, mean over cores."""
     return [fmean(times) / 1e9 for times in zip(*(core.step_ps for core in cores), strict=True)]
-
-
-def slow_steps(cores: Sequence[RawCore]) -> list[int]:
-    """Steps that take half as long again as the median, by their place."""
-    times = step_ms(cores)
-    return [number for number, time in enumerate(times) if time > 1.5 * median(times)]
 
 
 def before_first_op_ms(cores: Sequence[RawCore], step: int) -> float:
