@@ -35,7 +35,7 @@ from tpuprof.parsers.pages.program.tiles import (
     stream_told,
     tiles_of,
 )
-from tpuprof.parsers.pages.program.traffic import COLLECTIVES, Read, begins, reads_of, writes_of
+from tpuprof.parsers.pages.program.traffic import COLLECTIVES, Read, begins, reads_of, touches_host, writes_of
 from tpuprof.parsers.pages.program.trips import trip_count
 
 if TYPE_CHECKING:
@@ -44,13 +44,18 @@ if TYPE_CHECKING:
     Proto = hlo_pb2.HloInstructionProto
 
 BESIDE = "it runs beside other ops"
+TO_HOST = "how long a copy to or from the host's memory takes depends on the host"
 NO_TRIPS = "it is in a loop whose trips the program does not state: its figures are those of one trip"
 IN_BRANCH = "it is in a branch, which runs where the condition chooses it"
 COLLECTIVE = "how long a collective takes depends on the links and on when the other chips come"
 SPARSE_CORE = "how long a SparseCore takes is not in the program"
 ON_CHIP = "the compiler's estimate of a loop inside VMEM was compared with measured times of small ones alone"
 RAGGED = "how many rows each group of a ragged product has is known when it runs"
+NO_ESTIMATE = "the compiler gives no estimate of it"
 SLIDING = "convolutions that slide a window are told 40% wrong"
+
+_UNTOLD = (NO_TRIPS, IN_BRANCH, COLLECTIVE, SPARSE_CORE, TO_HOST)
+"""Why nothing is claimed of a whole program that has an op of which that is said."""
 
 _NOTHING = frozenset(
     (b"parameter", b"constant", b"tuple", b"get-tuple-element", b"bitcast", b"opt-barrier", b"after-all")
@@ -77,6 +82,21 @@ class Band(NamedTuple):
     high: int
 
 
+class Measured(NamedTuple):
+    """What an op, or a program, took in a profile.
+
+    Of an op `runs` are its occurrences on all cores, and `mean_ps` is its mean self time in picoseconds; of a program
+    they are its runs and the mean from the first core's start to the last core's end.
+    """
+
+    runs: int
+    mean_ps: float
+
+    @property
+    def all_ps(self) -> float:
+        return self.runs * self.mean_ps
+
+
 @dataclass(frozen=True, slots=True)
 class ProgramOp:
     """One instruction of a program that does something. Times, FLOPs and bytes are those of one run.
@@ -85,7 +105,7 @@ class ProgramOp:
     `trips`, `tiles` and `source` are None where the program does not state them. `hbm_bytes` counts each array once;
     `writes` are the bytes that it writes of each of its own. The times of compute and HBM are those at the peaks, 0
     where it runs beside others, None where the chip is unknown. `guess` is what its tiles tell, no less than the bound;
-    where nothing is claimed of it, `reason` says why.
+    where nothing is claimed of it, `reason` says why. It is `measured` where a run of it is known.
     """
 
     name: str
@@ -102,6 +122,7 @@ class ProgramOp:
     guess: Band
     reason: str
     source: str | None
+    measured: Measured | None = None
 
     @property
     def bound_ps(self) -> int | None:
@@ -110,6 +131,12 @@ class ProgramOp:
     @property
     def told_ps(self) -> Band | None:
         return None if self.reason else self.guess
+
+    @property
+    def times(self) -> float | None:
+        """How many times the middle of what is told it took."""
+        told, measured = self.told_ps, self.measured
+        return None if told is None or measured is None else 2 * measured.mean_ps / (told.low + told.high)
 
     @property
     def certain_trips(self) -> int:
@@ -174,10 +201,12 @@ def _op(module: HloModule, proto: Proto, device: str, trips: int | None, why: st
     else:
         seconds, band = stream_told(opcode, hbm_bytes, tiles.cycles if tiles is not None else 0, chip)
     reason = why or (RAGGED if groups else _no_claim(module, proto, inside, works, tiles))
+    reason = reason or ("" if seconds else NO_ESTIMATE)
     if not reason and tiles is not None and not works and hbm_bytes <= FEW_BYTES and tiles.cycles > _MOST_CYCLES:
         reason = ON_CHIP
     if begins(module, proto):
-        compute, hbm, seconds, reason = 0.0, 0.0, 0.0, BESIDE if opcode != "async-update" else SPARSE_CORE
+        beside = TO_HOST if touches_host(module, proto) else BESIDE
+        compute, hbm, seconds, reason = 0.0, 0.0, 0.0, beside if opcode != "async-update" else SPARSE_CORE
     band = UNCLAIMED_BAND if reason else band if device == FITTED else SCALED_BAND
     low, high = (round(max(compute, hbm, seconds * way) * _PS) for way in (1 - band, 1 + band))
     return ProgramOp(
@@ -236,7 +265,7 @@ def _no_claim(
         return "functions such as tanh and softplus behind a product take time of their own" if opcodes & _SLOW else ""
     if any(_reduces_few(module, one) for one in inside if one.opcode == b"reduce"):
         return f"a reduction over {_LANES} lanes or fewer fills no register"
-    return "" if tiles is not None or proto.opcode in _MOVES else "the compiler gives no estimate of it"
+    return "" if tiles is not None or proto.opcode in _MOVES else NO_ESTIMATE
 
 
 def _reduces_few(module: HloModule, reduce: Proto) -> bool:
@@ -278,6 +307,7 @@ class Total(NamedTuple):
 class ProgramRow:
     """A compiled program of a file, or of a profile, and how many of its place have its fingerprint.
 
+    It is `measured` where a run of it, or of one of its fingerprint, is known; `origins` are those of all of them.
     Where `problem` says why nothing is known of its time, `total` is None; where `reason` says why nothing is claimed
     of it, `told` is. The longest of its `ops` is the first.
     """
@@ -293,13 +323,15 @@ class ProgramRow:
     module: HloModule | None = None
     total: Total | None = None
     told: Band | None = None
+    origins: tuple[str, ...] = ()
+    measured: Measured | None = None
 
 
 def program_rows(programs: Iterable[CompiledProgram], device: str | None = None) -> list[ProgramRow]:
     """Programs, for their own chips or for another one, the longest first; equal ones are one row."""
     rows = (_row(program, device or program.device) for program in programs)
     alike = grouped((row.fingerprint or row.origin, row) for row in rows).values()
-    merged = [replace(same[0], count=len(same)) for same in alike]
+    merged = [replace(same[0], count=len(same), origins=tuple(row.origin for row in same)) for same in alike]
     return sorted(merged, key=_dearness)
 
 
@@ -323,7 +355,7 @@ def _row(program: CompiledProgram, device: str | None) -> ProgramRow:
     )
     if ops is None:
         return replace(row, problem=failed[0])
-    counted = [op for op in ops if op.reason != BESIDE]
+    counted = [op for op in ops if op.reason not in (BESIDE, TO_HOST)]
     sums = {key: sum(getattr(op, key) * op.certain_trips for op in counted) for key in Total._fields}
     if why:
         ops = [replace(op, compute_ps=None, hbm_ps=None, reason=why) for op in ops]
@@ -337,7 +369,7 @@ def _row(program: CompiledProgram, device: str | None) -> ProgramRow:
 
 def _no_claim_of_all(ops: Sequence[ProgramOp]) -> str:
     """Why nothing is claimed of a whole program; empty where something is."""
-    worst = next((op for op in ops if op.reason in (NO_TRIPS, IN_BRANCH, COLLECTIVE, SPARSE_CORE)), None)
+    worst = next((op for op in ops if op.reason in _UNTOLD), None)
     if worst is None and all(op.tiles is None for op in ops):
         return "the program holds no tiles: *.after_codegen.* of the same dump has them"
     unclaimed = [op for op in ops if op.reason]

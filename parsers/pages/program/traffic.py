@@ -19,7 +19,7 @@ from tpuprof.parsers.formats.hlo.shapes import element_type, shape_of_proto
 from tpuprof.parsers.formats.proto import hlo_pb2
 from tpuprof.parsers.formats.xspace.walk import text
 
-_HBM, _DEEPEST = 0, 64
+_HBM, _HOST, _DEEPEST = 0, 5, 64
 _TAKES = frozenset((b"slice", b"dynamic-slice", b"gather"))
 _UPDATES = {b"dynamic-update-slice": 1, b"scatter": 2}
 """What changes its first operand in place, and which operand has the values that it writes."""
@@ -51,6 +51,12 @@ def begins(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> bool:
     root = _origin(module, proto, (b"fusion",))
     is_start = proto.opcode.endswith(b"-start") or proto.opcode == b"async-update"
     return is_start or (root is not None and root.custom_call_target == _BEGINS)
+
+
+def touches_host(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> bool:
+    """Whether an instruction reads or writes an array in the host's memory."""
+    shapes = [operand.shape for operand in module.operand_protos(proto) if operand is not None] + [proto.shape]
+    return any(part.layout.memory_space == _HOST for shape in shapes for part in (shape, *shape.tuple_shapes))
 
 
 def reads_of(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> tuple[Read, ...]:

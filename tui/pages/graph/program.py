@@ -1,19 +1,21 @@
-"""The report on compiled programs: what each takes at least, and as told by its tiles. Nothing in it is measured."""
+"""The report on compiled programs: what each takes at least, as told by its tiles, and as measured where it ran."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError, behind_wall
 from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.text import counted, examples, printable
+from tpuprof.parsers.base.words import factor_text, multiple
 from tpuprof.parsers.formats.hlo.files import program_files
 from tpuprof.parsers.pages.program.arrays import ProgramArray, program_arrays
 from tpuprof.parsers.pages.program.ops import Band, ProgramOp, ProgramRow, program_rows
 from tpuprof.parsers.pages.program.programs import CompiledProgram, programs_of_session, read_program
-from tpuprof.tui.draw.format import binary_size, count, duration, share
+from tpuprof.parsers.pages.shared.key import Later
+from tpuprof.tui.draw.format import UNKNOWN, binary_size, count, duration, share
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.report.declared import Declared, Metrics, Section, declared
@@ -30,7 +32,7 @@ from tpuprof.tui.report.fields import (
 )
 from tpuprof.tui.report.page import Head, ReportRequest
 from tpuprof.tui.report.shared.quantities import FINGERPRINT
-from tpuprof.tui.report.units import BYTES, COUNT, COUNTS, TEXT, TIME_MS, TIME_PS, VERBATIM, Unit
+from tpuprof.tui.report.units import BYTES, COUNT, COUNTS, TEXT, TIME_MS, TIME_PS, VERBATIM, Unit, plain
 
 
 def _band_words(band: Band | None, ascii_only: bool) -> str:
@@ -43,6 +45,7 @@ def _told(unit: Unit) -> Unit:
     return replace(nested(ends), words=_band_words)
 
 
+_FACTOR = Unit("ratio", plain, lambda value, _: UNKNOWN if value is None else factor_text(value))
 _TILES: tuple[Metric[Any], ...] = (
     attribute("iteration", COUNTS, "steps along each axis, the outermost first"),
     Metric("left", COUNTS, lambda tiles: tiles.windows[0], "bounds of a window of the left operand, as written"),
@@ -50,6 +53,10 @@ _TILES: tuple[Metric[Any], ...] = (
     Metric("result", COUNTS, lambda tiles: tiles.windows[2], "the same of the result"),
     attribute("scoped_bytes", BYTES, "VMEM that the op uses for itself", null="the HLO does not say"),
 )
+_RAN = "how often it ran in the profile, on all cores"
+_MEASURED = "the mean of these runs of its own time, as average_self_time_ps of report ops"
+_MEASURED_RUN = "the mean of its runs in the profile, from the first core's start to the last core's end"
+_TIMES, _NOT_RUN = "how many times the middle of what is told that is", "no run of it is in a profile here"
 _READS: Table[Sequence[Any]] = object_table(
     "reads",
     (
@@ -69,6 +76,8 @@ _FIGURES: tuple[Metric[ProgramRow], ...] = (
     attribute("chip", VERBATIM, "what it is for", "chip", null=_WHY),
     attribute("bound_ms", TIME_MS, _LEAST, "at least", null=_WHY, name="total.bound_ps"),
     attribute("told_ms", _told(TIME_MS), _TOLD, "told", null=_NOT_TOLD),
+    attribute("measured_ms", TIME_MS, _MEASURED_RUN, "measured", null=_NOT_RUN, name="measured.mean_ps"),
+    attribute("runs", COUNT, "how often it ran in the profile", null=_NOT_RUN, name="measured.runs"),
     attribute("bound_by", TEXT, "compute or HBM, which takes most of it", "bound by", null=_WHY, name="total.bound_by"),
     attribute("compute_ms", TIME_MS, "FLOPs at the peak", "compute", null=_WHY, name="total.compute_ps"),
     attribute("hbm_ms", TIME_MS, "bytes at HBM's peak, each array once", "HBM", null=_WHY, name="total.hbm_ps"),
@@ -85,11 +94,15 @@ _LOOKS: dict[str, ColumnSpec[Any]] = {
     "name": ColumnSpec("op", 24, fixed=True, grows=True),
     "bound_ps": ColumnSpec("at least", 10),
     "told_ps": ColumnSpec("told", 22),
+    "measured_ps": ColumnSpec("measured", 9),
+    "times": ColumnSpec("of told", 7),
     "trips": ColumnSpec("runs", 5),
     "category": ColumnSpec("kind", 10),
     "streamed_bytes": ColumnSpec("streamed", 10),
     "source": ColumnSpec("source", 28),
 }
+_OF_RUNS = tuple(_LOOKS)
+_OF_FILES = tuple(key for key in _LOOKS if key not in ("measured_ps", "times"))
 _PLAIN: Table[Sequence[ProgramOp]] = object_table(
     "ops",
     (
@@ -99,6 +112,9 @@ _PLAIN: Table[Sequence[ProgramOp]] = object_table(
         attribute("trips", COUNT, "how often it runs", "runs", null=_NOT_TOLD),
         attribute("bound_ps", TIME_PS, f"{_LEAST}; of one run", "at least", null=_NOT_TOLD),
         attribute("told_ps", _told(TIME_PS), f"{_TOLD}; of one run", "told", null=_NOT_TOLD, name="told_ps"),
+        attribute("measured_ps", TIME_PS, _MEASURED, "measured", null=_NOT_RUN, name="measured.mean_ps"),
+        attribute("times", _FACTOR, _TIMES, "of told", null=f"{_NOT_RUN}, or reason says why"),
+        attribute("occurrences", COUNT, _RAN, null=_NOT_RUN, name="measured.runs"),
         _REASON,
         attribute("flops", COUNT, "of its matrix products", "FLOPs"),
         attribute("hbm_bytes", BYTES, "that it moves through HBM, each array once", "HBM bytes"),
@@ -112,9 +128,10 @@ _PLAIN: Table[Sequence[ProgramOp]] = object_table(
         attribute("told_high_ps", TIME_PS, "the most of it", null=_NOT_TOLD, name="told_ps.high"),
     ),
     csv=in_order(
-        "name opcode category trips bound_ps told_low_ps told_high_ps reason flops hbm_bytes streamed_bytes source"
+        "name opcode category trips bound_ps told_low_ps told_high_ps measured_ps times occurrences reason flops",
+        "hbm_bytes streamed_bytes source",
     ),
-    markdown=tuple(_LOOKS),
+    markdown=_OF_RUNS,
 )
 
 
@@ -155,6 +172,11 @@ def _drawn(table: Table[Any], looks: dict[str, ColumnSpec[Any]]) -> Table[Any]:
 
 
 _OPS, _ARRAYS = _drawn(_PLAIN, _LOOKS), _drawn(_PLAIN_ARRAYS, _LOOKS_OF_ARRAYS)
+_NEVER_RUN = replace(_OPS, markdown=_OF_FILES, screen=_OF_FILES)
+_MOST_SLOW = 3
+_OF_PROFILES = "tpuprof.parsers.pages.program.measured:"
+_times_of, _with_measured = Later(f"{_OF_PROFILES}times_of"), Later(f"{_OF_PROFILES}with_measured")
+_slow_ops: Callable[..., list[ProgramOp]] = Later(f"{_OF_PROFILES}slow_ops")
 
 
 class Programs(NamedTuple):
@@ -173,10 +195,14 @@ def read(request: ReportRequest) -> Programs:
         ProfileError: there is none that can be read, or none of that name.
     """
     device, wanted, failed = request.options.get("device"), request.options.get("module"), list[str]()
+    times = None if request.only_hlo else _times_of(request.session(request.run), request.host)
     rows = program_rows(_programs(request, failed), device)
     if not rows:
         sentence = failed[0] if failed else "There is no compiled program here."
         raise ProfileError("no_hlo", sentence, "dump it with --xla_dump_to=FOLDER", EXIT_NOT_FOUND)
+    if times is not None:
+        rows = _with_measured(rows, times)
+        failed += times.warnings
     chosen = [row for row in rows if wanted is None or wanted in (row.name, row.origin)]
     if not chosen:
         hint = f"one of: {examples([row.name for row in rows], 10)}"
@@ -202,8 +228,9 @@ def _programs(request: ReportRequest, failed: list[str]) -> Iterator[CompiledPro
 def declare(page: Programs, request: ReportRequest) -> Declared:
     """The chosen program, all programs, and the chosen one's ops."""
     row, most = page.chosen, request.most_rows
-    ops = Section(_OPS, row.ops, f"Ops of {row.name}", most)
+    ops = Section(_NEVER_RUN if row.measured is None else _OPS, row.ops, f"Ops of {row.name}", most)
     statement = _statement(row) + _moved(page.arrays)
+    slow = () if row.measured is None else _slow_ops(row.ops)
     arrays = Section(_ARRAYS, page.arrays, f"Arrays of {row.name}, and what ops move of them", most)
     return Declared(
         Head(f"Program {row.name}", request.run, (), page.warnings, covers=row.chip or row.origin),
@@ -211,7 +238,8 @@ def declare(page: Programs, request: ReportRequest) -> Declared:
         metrics=lambda: metric_rows(_FIGURES, row),
         parts=(Metrics(_FIGURES, row), Section(_MODULES, page.rows, "Modules", most), ops, arrays),
         csv=ops,
-        text=lambda pen: _text(page, statement, (ops, arrays), pen),
+        text=lambda pen: _text(page, statement, slow, (ops, arrays), pen),
+        notes=list(map(_slow_words, slow[:_MOST_SLOW])),
         reasons=dict.fromkeys(("chip", "bound_ms"), row.problem) | {"told_ms": row.reason or row.problem},
     )
 
@@ -223,10 +251,22 @@ def _statement(row: ProgramRow) -> str:
         work = "" if total is None else f"; its products have {count(total.flops)} FLOPs"
         return f"How long it takes is unknown: {row.problem}{work}"
     told = "" if row.told is None else f"told {_band_words(row.told, False)}; "
+    if (ran := row.measured) is not None:
+        told = f"took {duration(ran.mean_ps)}, the mean of {counted(ran.runs, 'run')}; {told}"
     least = f"at least {duration(total.bound_ps)} (compute {duration(total.compute_ps)}, HBM {duration(total.hbm_ps)})"
     is_bound = total.bound_by == "HBM" and total.flops
     most = f"; at most {share(total.compute_ps / total.bound_ps)} of the peak FLOP/s" if is_bound else ""
     return f"{told}{least}{most}" + (f"; no claim of how long it takes: {row.reason}" if row.reason else "")
+
+
+def _slow_words(op: ProgramOp) -> str:
+    """A sentence on an op that took longer than is told of it."""
+    told = 0 if op.told_ps is None else sum(op.told_ps) / 2
+    mean, runs = (0, 0) if op.measured is None else (op.measured.mean_ps, op.measured.runs)
+    words = (
+        f"took {multiple(op.times or 0)} times what its tiles need: {duration(mean)} a run for {duration(told)} told"
+    )
+    return f"{op.name} {words}, {counted(runs, 'run')}" + (f" ({op.source})" if op.source else "")
 
 
 def _moved(arrays: Sequence[ProgramArray]) -> str:
@@ -236,9 +276,11 @@ def _moved(arrays: Sequence[ProgramArray]) -> str:
     return words if arrays else ""
 
 
-def _text(page: Programs, statement: str, tables: Sequence[Section[Any]], pen: Pen) -> list[Line]:
+def _text(
+    page: Programs, statement: str, slow: Sequence[ProgramOp], tables: Sequence[Section[Any]], pen: Pen
+) -> list[Line]:
     others = f"of {counted(len(page.rows), 'program')}; --module picks another"
-    said = [statement, *([others] if len(page.rows) > 1 else [])]
+    said = [statement, *map(_slow_words, slow[:_MOST_SLOW]), *([others] if len(page.rows) > 1 else [])]
     lines = [line for table in tables for line in table.lines(pen, "")]
     return [*pen.wrap_all(said, "text", [(" ", "text")]), *lines, *pen.notes(page.warnings, ())]
 

@@ -12,9 +12,12 @@ from typing import Any
 import pytest
 
 from tests.demo.profile.hlo_module import Module
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.parse import read_module_text
-from tpuprof.parsers.pages.program.ops import BESIDE, COLLECTIVE, program_ops
+from tpuprof.parsers.pages.program.measured import slow_ops
+from tpuprof.parsers.pages.program.ops import BESIDE, COLLECTIVE, TO_HOST, Measured, program_ops
+from tpuprof.tui.cli.main import main
 
 TRAINING = "2041036616644817336"
 ARRAY = r"[a-z]\w*\[[^]]*\](?:\{[^}]*\})?"
@@ -90,3 +93,46 @@ def test_what_carries_a_collective_along_does_not_move_its_arrays() -> None:
     assert (begun.reason, begun.bound_ps, begun.hbm_bytes, begun.category) == (BESIDE, 0, 72 << 20, "collective")
     assert (between.reason, between.hbm_bytes, between.category) == ("", (48 + 32 + 256) << 20, "product")
     assert (ended.reason, ended.bound_ps, ended.hbm_bytes, ended.category) == (COLLECTIVE, 0, 0, "collective")
+
+
+def read(path: Path | str, page: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    assert main(["report", page, str(path), "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+@pytest.mark.shared
+def test_what_is_told_of_a_real_run(shared: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Most of its time is copies to and from the host, so nothing is claimed of all; its loops lie in their bands."""
+    found = read(shared / "profiles/tpu-v6e-inference", "program", capsys)
+    assert found["told_ms"] is None and TO_HOST in found["reason"]
+    assert found["bound_ms"] <= found["measured_ms"] == pytest.approx(784, rel=0.01)
+    ran = [op for op in found["ops"] if op["measured_ps"] is not None]
+    assert all(op["bound_ps"] <= 1.02 * op["measured_ps"] for op in ran if op["bound_ps"])
+    loops = [op for op in ran if op["told_ps"] is not None]
+    assert [op["category"] for op in loops] == ["loop"] * 3
+    assert all(op["told_ps"]["low"] <= op["measured_ps"] <= op["told_ps"]["high"] for op in loops)
+
+
+def test_measured_is_what_other_pages_say(capsys: pytest.CaptureFixture[str]) -> None:
+    found = read("demo", "program", capsys)
+    ops = {op["name"]: op for op in read("demo", "ops", capsys)["ops"] if op["program"].startswith(found["module"])}
+    (module,) = [row for row in read("demo", "inference", capsys)["modules"] if row["name"].startswith(found["module"])]
+    assert (found["measured_ms"], found["runs"]) == (pytest.approx(module["average_ms"]), module["runs"])
+    ran = [op for op in found["ops"] if op["measured_ps"] is not None]
+    assert len(ran) > 200
+    for op in ran:
+        row = ops[op["name"]]
+        assert (op["measured_ps"], op["occurrences"]) == (row["average_self_time_ps"], row["occurrences"])
+        middle = 0 if op["told_ps"] is None else sum(op["told_ps"].values()) / 2
+        assert op["times"] == (pytest.approx(op["measured_ps"] / middle) if middle else None)
+
+
+def test_ops_that_took_clearly_longer_than_told_are_named_by_what_they_lose() -> None:
+    """What lost more in many runs comes first; what lies in its band, or lost hardly any time, is left out."""
+    module = Module("jit_train_step").proto
+    first, *rest = [op for op in program_ops(HloModule(module), "TPU v5e") if op.told_ps][:4]
+    factors = ((first, 10, 1.5), *zip(rest, (90, 90, 1), (1.9, 1.0, 1.21), strict=True))
+    ops = [replace(op, measured=Measured(runs, factor * op.guess.high)) for op, runs, factor in factors]
+    assert slow_ops(ops) == [ops[1], ops[0]]
+    assert slow_ops([replace(op, measured=None) for op in ops]) == []
