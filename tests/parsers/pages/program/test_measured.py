@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,18 @@ from tpuprof.tui.cli.main import main
 
 TRAINING = "2041036616644817336"
 ARRAY = r"[a-z]\w*\[[^]]*\](?:\{[^}]*\})?"
-OPERAND, SHAPE, NAME = re.compile(rf"({ARRAY}) %([\w.-]+)"), re.compile(ARRAY), re.compile(r"%([\w.-]+) = ")
+OPERAND, SHAPE, USED = re.compile(rf"({ARRAY}) %([\w.-]+)"), re.compile(ARRAY), re.compile(r"%([\w.-]+)")
 CALLED, ALIAS = re.compile(r"calls=%([\w.-]+)"), re.compile(r"\{(\d*)\}: \((\d+), ")
 NO_BODY = {"fusion.617"}
 """XProf does not print what this fusion holds: a slice of one layer, which counts as all layers here."""
+
+
+def in_order(texts: Mapping[str, str]) -> list[str]:
+    """Texts by name, each behind those that it names."""
+    named = {
+        name: {each for each in USED.findall(text) if each in texts and each != name} for name, text in texts.items()
+    }
+    return [texts[name] for name in TopologicalSorter(named).static_order()]
 
 
 def fused(node: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
@@ -44,7 +53,8 @@ def computation(name: str, fusion: str, inside: Sequence[str]) -> str:
     own = {each.split()[0][1:]: each.split()[2].partition("{")[0] for each in inside}
     given = [(f"{name}.{number}", shape, number) for number, (shape, _) in enumerate(OPERAND.findall(operands))]
     given += [(one, used[one], int(one.split("_")[1].split(".")[0])) for one in used if one.startswith("param_")][::-1]
-    lines = [f"%{one} = {shape} parameter({number})" for one, shape, number in given[::-1]] + [*inside]
+    lines = [f"%{one} = {shape} parameter({number})" for one, shape, number in given[::-1]]
+    lines += in_order({each.split()[0][1:]: each for each in inside})
     aliases = {int(place or 0): f"{name}.{number}" for place, number in ALIAS.findall(operands)}
     ordered, shapes = sorted(own, key=used.__contains__), SHAPE.findall(result.partition(" = ")[2])
     made = [[one for one in ordered if own[one] == shape.partition("{")[0]] for shape in shapes]
@@ -69,8 +79,13 @@ def training(folder: Path) -> tuple[HloModule, dict[str, float]]:
     times = {row["hlo_op_name"]: row["avg_self_time"] * 1e6 for row in rows}
     operands = {name: shape for each in texts for shape, name in OPERAND.findall(each.partition(" = ")[2])}
     given = [f"  %{name} = {shape} parameter(0)" for name, shape in operands.items() if name not in times]
-    lines = [computation(name, calls[name], inside) for name, inside in bodies.items() if name in calls]
-    lines += ["ENTRY %main () -> () {", *given, *(f"  {each}" for each in texts), "}\n"]
+    lines = in_order({name: computation(name, calls[name], bodies[name]) for name in bodies if name in calls})
+    lines += [
+        "ENTRY %main () -> () {",
+        *given,
+        *(f"  {each}" for each in in_order(dict(zip(times, texts, strict=True)))),
+        "}\n",
+    ]
     text = "HloModule jit_train_step, is_scheduled=true\n\n" + "\n".join(lines)
     return HloModule(read_module_text("jit_train_step", text.splitlines(keepends=True))), times
 
