@@ -15,12 +15,12 @@ from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.shapes import shape_of_proto, shape_text
 from tpuprof.parsers.formats.xspace.walk import text
 from tpuprof.parsers.pages.program.ops import ProgramOp
-from tpuprof.parsers.pages.program.traffic import size_of
+from tpuprof.parsers.pages.program.traffic import result_part, size_of
 
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.proto import hlo_pb2
 
-_SAME = frozenset((b"bitcast", b"opt-barrier", b"copy-done"))
+_SAME = frozenset((b"bitcast", b"opt-barrier"))
 _MOST_STEPS = 100_000
 
 
@@ -111,6 +111,8 @@ class _Finder:
                 proto, part = self._part(operand, proto.tuple_index)
             elif proto.opcode in _SAME and operand is not None:
                 proto = operand
+            elif proto.opcode.endswith(b"-done") and operand is not None:  # what it waits for has the result in a tuple
+                proto, part = operand, result_part(operand) if operand.shape.tuple_shapes else -1
             elif (updated := self._updated(proto, part)) is not None:
                 proto, part = updated, -1
             else:

@@ -35,10 +35,19 @@ from tpuprof.parsers.pages.program.tiles import (
     stream_told,
     tiles_of,
 )
-from tpuprof.parsers.pages.program.traffic import COLLECTIVES, Read, begins, reads_of, touches_host, writes_of
+from tpuprof.parsers.pages.program.traffic import (
+    COLLECTIVES,
+    Read,
+    begins,
+    kernel_traffic,
+    reads_of,
+    touches_host,
+    writes_of,
+)
 from tpuprof.parsers.pages.program.trips import trip_count
 
 if TYPE_CHECKING:
+    from tpuprof.parsers.formats.mosaic.spec import KernelSpec
     from tpuprof.parsers.formats.proto import hlo_pb2
 
     Proto = hlo_pb2.HloInstructionProto
@@ -102,10 +111,11 @@ class ProgramOp:
     """One instruction of a program that does something. Times, FLOPs and bytes are those of one run.
 
     Its `category` is ``product``, ``loop`` (a fusion without one), ``kernel``, ``collective``, or else its opcode.
-    `trips`, `tiles` and `source` are None where the program does not state them. `hbm_bytes` counts each array once;
-    `writes` are the bytes that it writes of each of its own. The times of compute and HBM are those at the peaks, 0
-    where it runs beside others, None where the chip is unknown. `guess` is what its tiles tell, no less than the bound;
-    where nothing is claimed of it, `reason` says why. It is `measured` where a run of it is known.
+    `trips`, `tiles` and `source` are None where the program does not state them. `hbm_bytes` counts each array once, of
+    a kernel as often as its grid copies it; `writes` are the bytes that it writes of each of its own. The times of
+    compute and HBM are those at the peaks, 0 where it runs beside others, None where the chip is unknown. `guess` is
+    what its tiles tell, no less than the bound; where nothing is claimed of it, `reason` says why. It is `measured`
+    where a run of it is known.
     """
 
     name: str
@@ -183,12 +193,18 @@ def _op(module: HloModule, proto: Proto, device: str, trips: int | None, why: st
     products = [one for one in inside if one.opcode in (b"convolution", b"dot")]
     works = matrix_works(module, name, chip.side) if products else ()
     product = products[0] if len(products) == 1 and products[0].opcode == b"convolution" else None
-    tiles, reads, writes = tiles_of(module, proto, product), reads_of(module, proto), writes_of(module, proto)
+    tiles, spec = tiles_of(module, proto, product), _spec(module, proto)
+    reads, writes = (
+        (reads_of(module, proto), writes_of(module, proto)) if spec is None else kernel_traffic(module, proto, spec)
+    )
     written = sum(writes)
     groups = _GROUPS.search(text(module.backend_config(proto))) if works else None
     flops = sum(work.flops for work in works) // (int(groups[1]) if groups else 1)  # of a ragged product each row once
-    hbm_bytes = written + sum(read.bytes for read in reads if read.streams)
-    peak = chip.flops * (2 if works and (matrix_bits(module, name) or 16) <= 8 else 1)  # narrow types may take half
+    hbm_bytes = written + sum(read.bytes * (min(read.streams, 1) if spec is None else read.streams) for read in reads)
+    is_narrow = works and (matrix_bits(module, name) or 16) <= 8
+    if spec is not None:
+        flops, is_narrow = spec.matrix_flops.value or 0, any("8" in each.element for each in spec.buffers)
+    peak = chip.flops * (2 if is_narrow else 1)  # narrow types may take half
     compute, hbm = flops / peak, hbm_bytes / chip.hbm
     if product is not None and tiles is not None and tiles.axes:
         sides = {0: "left", 1: "right"}
@@ -225,6 +241,16 @@ def _op(module: HloModule, proto: Proto, device: str, trips: int | None, why: st
         reason=reason,
         source=module.source(proto),
     )
+
+
+def _spec(module: HloModule, proto: Proto) -> KernelSpec | None:
+    """What the module of a Mosaic kernel says; None for other instructions, and where it can't be read."""
+    if not is_kernel(proto):
+        return None
+    from tpuprof.parsers.formats.mosaic.spec import kernel_spec  # noqa: PLC0415 - of programs with kernels
+
+    spec = kernel_spec(module, proto)
+    return None if spec is None or spec.reason else spec
 
 
 def _category(proto: Proto, inside: Sequence[Proto]) -> str:
@@ -370,7 +396,7 @@ def _row(program: CompiledProgram, device: str | None) -> ProgramRow:
 def _no_claim_of_all(ops: Sequence[ProgramOp]) -> str:
     """Why nothing is claimed of a whole program; empty where something is."""
     worst = next((op for op in ops if op.reason in _UNTOLD), None)
-    if worst is None and all(op.tiles is None for op in ops):
+    if worst is None and all(op.tiles is None and op.category != "kernel" for op in ops):
         return "the program holds no tiles: *.after_codegen.* of the same dump has them"
     unclaimed = [op for op in ops if op.reason]
     part = sum(op.guess.high * op.certain_trips for op in unclaimed)

@@ -10,14 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from tpuprof.parsers.base.intervals import grouped
 from tpuprof.parsers.base.op_class import COLLECTIVE_KINDS
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.shapes import element_type, shape_of_proto
 from tpuprof.parsers.formats.proto import hlo_pb2
 from tpuprof.parsers.formats.xspace.walk import text
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.formats.mosaic.spec import KernelSpec
 
 _HBM, _HOST, _DEEPEST = 0, 5, 64
 _TAKES = frozenset((b"slice", b"dynamic-slice", b"gather"))
@@ -110,6 +114,27 @@ def _used(module: HloModule, value: hlo_pb2.HloInstructionProto, whole: int, cal
     return total
 
 
+def kernel_traffic(
+    module: HloModule, proto: hlo_pb2.HloInstructionProto, spec: KernelSpec
+) -> tuple[tuple[Read, ...], tuple[int, ...]]:
+    """The same of a Mosaic kernel, by the blocks that its grid copies: what it reads, and bytes of each result.
+
+    Of what it copies in a way that is not known before it runs nothing counts.
+    """
+    operands, results = module.operand_protos(proto), proto.shape.tuple_shapes or (proto.shape,)
+    copied = grouped(((each.is_output, each.number), each.copied_bytes or 0) for each in spec.buffers)
+    reads = dict[int, Read]()
+    for number, operand in enumerate(operands):
+        size = sum(copied.get((False, number), ()))
+        if operand is not None and size and operand.id not in reads:
+            once, is_here = min(size, size_of(operand.shape)), operand.shape.layout.memory_space == _HBM
+            streams = size // once if is_here and once else 0
+            reads[operand.id] = Read(printable(text(operand.name)), number, once, streams)
+    written = [sum(copied.get((True, number), ())) for number in range(len(results))]
+    places = zip(results, written, strict=True)
+    return tuple(reads.values()), tuple(size if shape.layout.memory_space == _HBM else 0 for shape, size in places)
+
+
 def writes_of(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> tuple[int, ...]:
     """Bytes of each array that an instruction writes to HBM, 0 for one elsewhere.
 
@@ -123,9 +148,8 @@ def writes_of(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> tuple[in
         parts = list(zip(proto.shape.tuple_shapes, made, strict=True))
     is_new = [shape.layout.memory_space == _HBM for shape, _ in parts]
     if begins(module, proto) and len(parts) > 1:  # one part is its result, the others are what it is given
-        result = 0 if proto.opcode == b"copy-start" else 1
         is_first = not any(_result_bytes(start) for start in _asynchronous_operands(module, proto))
-        is_new = [is_here and place == result and is_first for place, is_here in enumerate(is_new)]
+        is_new = [is_here and place == result_part(proto) and is_first for place, is_here in enumerate(is_new)]
     most = _most_of_parts(module, proto) if proto.opcode in _ASYNCHRONOUS else None
     sizes = (_written(module, made, size_of(shape), is_fused=root is not proto) for shape, made in parts)
     sizes = (size if most is None else min(size, most) for size in sizes)
@@ -156,6 +180,11 @@ def _most_of_parts(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> int
 def _asynchronous_operands(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> list[hlo_pb2.HloInstructionProto]:
     """The operands that are asynchronous operations: the start, of one that is begun without operands and updated."""
     return [one for one in module.operand_protos(proto) if one is not None and one.opcode in _ASYNCHRONOUS]
+
+
+def result_part(proto: hlo_pb2.HloInstructionProto) -> int:
+    """Which part of the tuple of what begins an asynchronous operation is its result."""
+    return 0 if proto.opcode == b"copy-start" else 1
 
 
 def _result_bytes(proto: hlo_pb2.HloInstructionProto) -> int:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
 import pytest
 
+from tests.parsers.formats.mosaic.compiled import archive
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.parse import read_module_text
 from tpuprof.parsers.pages.program.arrays import ProgramArray, program_arrays
@@ -68,6 +69,23 @@ def test_a_product_streams_its_operands_as_its_tiles_say() -> None:
     ragged = config[:-1] + ', "convolution_algorithm_config": {"num_groups_in_ragged_dot": "8"}}'
     (op,) = ops_of(text.replace(config, ragged)).values()
     assert (op.flops, op.reason) == (2 * 1024**3 // 8, RAGGED)  # its groups share the rows
+
+
+@pytest.mark.parametrize(
+    ("name", "flops", "streams", "written"),
+    [
+        ("matmul", 2 * 2048 * 1024 * 2048, {"x.1": 16, "y.1": 16}, 2048 * 2048 * 2),  # 16 by 16 blocks of the result
+        ("attention", 4 * 4 * 2048 * 2048 * 256, {"q.1": 1, "k.1": 16, "v.1": 16}, 4 << 20),
+        ("wait", 0, {"x.1": 1}, 16 << 20),  # it copies the array itself
+        ("gather", 0, {"rows.1": 1, "copy": 0}, 1 << 20),  # numbers that it gets say what else it reads
+    ],
+)
+def test_a_kernel_moves_the_blocks_that_its_grid_copies(
+    name: str, flops: int, streams: Mapping[str, int], written: int
+) -> None:
+    (op,) = (op for op in program_ops(archive.program(name), V6E) if op.category == "kernel")
+    assert (op.flops, {read.name: read.streams for read in op.reads}, op.writes) == (flops, streams, (written,))
+    assert op.hbm_bytes == op.streamed_bytes and op.bound_ps == max(op.compute_ps or 0, op.hbm_ps or 0)
 
 
 LOOP = f"""%body (t: (s32[], bf16[64,1024])) -> (s32[], bf16[64,1024]) {{
