@@ -21,6 +21,7 @@ from tpuprof.parsers.formats.hlo.matrix import MatrixWork, matrix_bits, matrix_w
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.shapes import elements
 from tpuprof.parsers.formats.xspace.walk import text
+from tpuprof.parsers.ops.core.kernel_work import spec_of
 from tpuprof.parsers.pages.findings.ops.needless.uses import all_fused, is_kernel
 from tpuprof.parsers.pages.program.fingerprint import Fingerprint
 from tpuprof.parsers.pages.program.programs import CompiledProgram
@@ -245,11 +246,7 @@ def _op(module: HloModule, proto: Proto, device: str, trips: int | None, why: st
 
 def _spec(module: HloModule, proto: Proto) -> KernelSpec | None:
     """What the module of a Mosaic kernel says; None for other instructions, and where it can't be read."""
-    if not is_kernel(proto):
-        return None
-    from tpuprof.parsers.formats.mosaic.spec import kernel_spec  # noqa: PLC0415 - of programs with kernels
-
-    spec = kernel_spec(module, proto)
+    spec = spec_of(module, text(proto.name)) if is_kernel(proto) else None
     return None if spec is None or spec.reason else spec
 
 
