@@ -113,7 +113,7 @@ _CONTROLS = frozenset({*range(32), 127} - set(b"\t\n\r\f\b\x1b"))
 HLO_ENDINGS = (".hlo_proto.pb", ".hlo.pb", ".hlo_module.pb")
 """Ends of the names of compiled modules, before ``.gz``."""
 
-_LAST_STAGE = pattern(r".*after_optimizations.*\.txt|.+-buffer-assignment\.txt", re.DOTALL)
+_LAST_STAGE = pattern(r".*after_(?:optimizations|codegen).*\.txt|.+-buffer-assignment\.txt|.+\.hlo", re.DOTALL)
 _MOST_NAMES = 2000
 _MOSTLY = 0.9
 _OF_PACKETS = frozenset({(8, 0), (10, 0)})
@@ -145,7 +145,8 @@ def may_be_hlo(path: str) -> bool:
     names = [os.path.basename(path)]
     with contextlib.suppress(OSError, ValueError), listed(path) as entries:
         names = [entry.name for entry in itertools.islice(entries, _MOST_NAMES)]
-    return any(name.removesuffix(".gz").endswith(HLO_ENDINGS) or _LAST_STAGE.fullmatch(name) for name in names)
+    plain = (name.removesuffix(".gz") for name in names)
+    return any(name.endswith(HLO_ENDINGS) or _LAST_STAGE.fullmatch(name) for name in plain)
 
 
 def known(name: str, begin: bytes) -> NonProfile | None:

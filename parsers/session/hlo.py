@@ -20,6 +20,7 @@ from tpuprof.parsers.formats.hlo.files import (
     program_files,
     read_hlo_file,
     read_whole_module,
+    text_path,
 )
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.memory.allocators.model import MemoryProfilePage
@@ -79,6 +80,16 @@ def holds_programs(path: str) -> bool:
     with contextlib.suppress(ProfileError):
         return os.path.isdir(path) and bool(program_files(path))
     return False
+
+
+def pages_of_files(path: str) -> tuple[str, ...]:
+    """The pages that compiled modules have: no program where the files hold the buffers alone, as texts."""
+    files = program_files(_inside(path))
+    has_program = any(
+        not file.path.endswith(".txt") or is_program_text(file.path) or os.path.isfile(text_path(file))
+        for file in files
+    )
+    return ("program", "memory") if has_program else ("memory",)
 
 
 def _inside(path: str) -> str:
@@ -150,7 +161,7 @@ class HloSession:
 
     def __init__(self, run: Run, device_type: str | None = None) -> None:
         self.run = run
-        self._device_type = device_type
+        self.device_type = device_type
         self._made: dict[PageKey[Any], Callable[[], object]] = {
             MEMORY: lambda: self._compiled,
             GRAPHS: lambda: Programs(CompiledModules(self._compiled.sources), None),
@@ -173,7 +184,7 @@ class HloSession:
     def _compiled(self) -> CompiledModules:
         files = find_hlo_files(self.run.path)
         modules = HloModules.from_files(files)
-        devices = {device_of(file.path) for file in files} if self._device_type is None else {self._device_type}
+        devices = {device_of(file.path) for file in files} if self.device_type is None else {self.device_type}
         device = devices.pop() if len(devices) == 1 else None
         source = ModuleSource(self.run.name, modules, device_type=device)
         texts = sum(file.path.endswith(".txt") for file in modules.files.values())

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from tpuprof.parsers.timeline.read.timeline import OnPart
 
 ONLY_HLO = (
-    "These are compiled modules, not a profile: the memory tab shows them, and g there opens the graph.",
+    "These are compiled programs that have not run: P shows what each takes at least, what its tiles tell, and what it "
+    "moves; 5 shows its memory, and u there its graph.",
     "capture a profile for this page",
 )
 """Why compiled modules without a profile lack a page, and what to do: sentence and hint."""

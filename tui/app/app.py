@@ -17,7 +17,7 @@ from tpuprof.parsers.base.urls import printable_url
 from tpuprof.tui.app import listings
 from tpuprof.tui.app.capture import Captures
 from tpuprof.tui.app.context import AppPart, N, WorkerNews
-from tpuprof.tui.app.current_run import FIRST, CurrentRun, Jumps
+from tpuprof.tui.app.current_run import ABOVE, FIRST, CurrentRun, Jumps
 from tpuprof.tui.app.keys import Searches, Waiting
 from tpuprof.tui.app.loader import FindRuns, OpenSession, find_runs, opener
 from tpuprof.tui.app.options import AppOptions
@@ -93,6 +93,7 @@ class MainScreen(AppScreen):
         self.watcher = RunWatcher(self, self.current_run, options, self.captures, self.lists, now)
         self.current_run.loaded = self.watcher.begin  # what was asked for is there: time to look for what comes
         self.current_run.above = {"hosts": self.lists.show_hosts, "graph": self.jumps.show_graph}
+        self.current_run.above["program"] = self.jumps.show_program
         self.searches, self.waiting = Searches(self), Waiting(self, self.current_run)
         self._can_capture = not options.only_hlo
 
@@ -131,7 +132,7 @@ class MainScreen(AppScreen):
     def _lead(self, jump: Jump) -> None:
         """Goes where a screen above leads: to a graph above it, or to a tab, from which Escape leads back to it."""
         back, (_, lowest, *others) = None, self.app.screen_stack
-        if jump.tab != "graph":
+        if jump.tab not in ABOVE:
             back = partial(self._open_again, lowest, self.tab_name)
             self.app.install_screen(lowest, f"{id(lowest)}")  # which keeps it as it is
             for screen in (*reversed(others), lowest):
@@ -275,6 +276,7 @@ class MainScreen(AppScreen):
             (runs > 0, verb_row("runs", self.lists.open_runs, short="runs", rank=3)),
             (runs > 1, verb_row("compare", self.lists.compare)),
             (shows.run is not None and bool(shows.run.hosts), verb_row("hosts", self.lists.open_hosts)),
+            (shows.run is not None, verb_row("program", self._program)),
             (can_capture, verb_row("capture", self.captures.ask, "Capture a profile from a running program")),
             (has_page or self._note_count > 0, verb_row("notes", notes)),
             (not shows.is_loading, verb_row("reload", self.watcher.open, short="reload", rank=3)),
@@ -418,6 +420,11 @@ class MainScreen(AppScreen):
             edit(source)
         elif op is not None:
             self.jumps.edit(op, edit)
+
+    def _program(self) -> Jump:
+        """The program of the op under the cursor, or the longest one."""
+        graph = next((row.acts["graph"]() for row in self.tab.keys if "graph" in row.acts), None)
+        return replace(graph, tab="program") if isinstance(graph, Jump) else Jump("program")
 
     def _ask_export(self) -> None:
         """Asks for a file; first for what goes there, where the page has parts with reports of their own."""

@@ -15,18 +15,26 @@ from tpuprof.tui.app import loader
 from tpuprof.tui.app.context import AppContext
 from tpuprof.tui.app.loader import FindRuns, LoadFailed, LoadNews, LoadProgress, OpenSession, PageReady, Request
 from tpuprof.tui.app.options import AppOptions
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages import TAB_NAMES, tab_of
 from tpuprof.tui.widgets.chrome import Decoding, Failed, Searching, State, Stopped
+from tpuprof.tui.widgets.popup import TextPopup
 from tpuprof.tui.widgets.tab import Jump
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Logdir, Run
-    from tpuprof.parsers.pages.graph.programs import Programs
+    from tpuprof.parsers.pages.graph.programs import Programs as Graphs
     from tpuprof.parsers.pages.overview.model import Overview
+    from tpuprof.tui.pages.graph.program import Programs
 
 FIRST = TAB_NAMES[0]  # the tab that is loaded with a run: what it shows settles of which run and host the others are
 _NO_LOGDIR = ("not_found", "unsupported_scheme", "unreadable", "driver_missing", "no_permission", "connection")
 """Codes of errors after which there are no runs to choose from."""
+
+
+ABOVE = ("graph", "program")
+"""What a jump may lead to that is a screen of its own above the tabs."""
 
 
 class CurrentRun:
@@ -53,7 +61,7 @@ class CurrentRun:
         self._context = context
         self._is_of_hlo = options.only_hlo
         self._overview: Overview | None = None
-        first = ("memory",) if options.only_hlo else (FIRST,)
+        first = ("program",) * options.shows_program + (("memory",) if options.only_hlo else (FIRST,))
         self._asked = self._wanted = Request(path, options.run, options.host, pages=first, core=options.core)
         self._loader = loader.Loader(find, open_session, partial(context.post_news, self))
 
@@ -128,7 +136,7 @@ class CurrentRun:
     def open_run(self, run: Run) -> None:
         self.run = run
         self._show(Decoding(printable(run.name)))
-        self.load(Request(self.path, run.name, None, self.logdir))
+        self.load(Request(self.path, run.name, None, self.logdir, self._wanted.pages))
 
     def open_host(self, run: Run, host: str | None, core: str | None = None) -> None:
         """Opens a host or a core of the run; or all hosts, those too that other folders have of its capture."""
@@ -210,9 +218,13 @@ class CurrentRun:
         if words is not None:
             self._context.flash = words
         if self._is_of_hlo:
-            for other, tab in self._context.tabs.items():
-                if other != name:
-                    tab.show_state(Failed(ProfileError("only_hlo", *ONLY_HLO)))
+            self._leave_out_tabs()
+
+    def _leave_out_tabs(self) -> None:
+        """Says in the tabs that compiled programs do not have what these lack."""
+        for name, tab in self._context.tabs.items():
+            if name != "memory":
+                tab.show_state(Failed(ProfileError("only_hlo", *ONLY_HLO)))
 
     def _settle(self, news: PageReady) -> None:
         """The first tab's page settles of which run and host all tabs are."""
@@ -234,7 +246,10 @@ class CurrentRun:
         failed = Failed(news.error, searched, len(self.logdir.runs) if self.logdir else 0)
         tabs, name = self._context.tabs, self._context.tab_name
         is_more = self.has_overview and tabs[name].is_whole and tabs[name].wanted in self._asked.pages
-        if not is_more and (name == FIRST or not self.has_overview):
+        if self._is_of_hlo and self.run is not None:
+            tabs["memory"].show_state(failed)
+            self._leave_out_tabs()
+        elif not is_more and (name == FIRST or not self.has_overview):
             self._show(failed)
             self._context.show_tab(FIRST)
         elif tabs[name].is_whole:
@@ -252,15 +267,15 @@ class Jumps:
         self._current_run = current_run
         self._trail: list[Callable[[], object]] = []  # back to what jumps led away from
         self._wanted: Jump | None = None
-        self._is_graph_late = False  # it opens when its run is read
+        self._is_late = False  # what is wanted opens when its run is read
         self._wanted_source: tuple[str, Callable[[str], object]] | None = None
-        self._graphs: tuple[object, Programs] | None = None
+        self._kept: dict[str, tuple[object, Any]] = {}
 
     def follow(self, jump: Jump, back: Callable[[], object] | None = None) -> None:
         """Goes to a tab, from another one or from a screen above the tabs to which `back` leads; or opens a graph."""
         stage, before = self._context, self._context.tab_name
-        if jump.tab == "graph":
-            self._open_graph(jump)
+        if jump.tab in ABOVE:
+            self._open_above(jump)
             return
         trail = self._trail
         stage.show_tab(jump.tab)
@@ -269,26 +284,42 @@ class Jumps:
         if stage.tab_name != before or back is not None:
             self._trail = [*trail, back or partial(stage.show_tab, before)]
 
-    def _open_graph(self, jump: Jump) -> None:
-        """Opens the graph of an op; what it needs of the run is read the first time."""
-        self._wanted = jump
-        if self._graphs is not None and self._graphs[0] == self._of:
-            self.show_graph(self._graphs[1])
+    def _open_above(self, jump: Jump) -> None:
+        """Opens the graph or the program of an op; what that needs of the run is read the first time."""
+        self._wanted, kept = jump, self._kept.get(jump.tab)
+        if kept is not None and kept[0] == self._of:
+            self._show(jump, kept[1])
         elif self._current_run.is_loading:
-            self._is_graph_late = True
-            self._context.flash = "The profile is still being read: the graph opens then"
+            self._is_late = True
+            self._context.flash = f"The profile is still being read: the {jump.tab} opens then"
         else:
-            self._current_run.load_page("graph")
+            self._current_run.load_page(jump.tab)
 
     @property
     def _of(self) -> object:
         """What the graphs are of: a run as it is, its host and core."""
         return self._current_run.run, self._current_run.host, self._current_run.core
 
-    def show_graph(self, programs: Programs) -> None:
-        self._graphs = (self._of, programs)
+    def show_graph(self, programs: Graphs) -> None:
+        self._kept["graph"] = self._of, programs
         if self._wanted is not None:
-            self._context.open_screen("graph", (programs, self._wanted, self._current_run.run))
+            self._show(self._wanted, programs)
+
+    def show_program(self, page: Programs | ProfileError) -> None:
+        """Shows the program that is wanted; of compiled programs alone that comes first, where there is much to say."""
+        wanted = self._wanted if self._wanted is not None and self._wanted.tab == "program" else None
+        if not isinstance(page, ProfileError):
+            self._kept["program"] = self._of, page
+            if wanted is not None or page.chosen.total is not None:
+                self._show(wanted or Jump("program"), page)
+        elif wanted is None:
+            self._context.flash = page.sentence
+        else:
+            lines = partial(_why, page)
+            self._context.open(TextPopup(self._context.look, "No compiled program", lines, None))
+
+    def _show(self, jump: Jump, content: Graphs | Programs) -> None:
+        self._context.open_screen(jump.tab, (content, jump, self._current_run.run))
 
     def lead(self, jump: Jump, back: Callable[[], object] | None) -> None:
         """Goes where a screen above led, after opening its run where that is not the shown one."""
@@ -302,7 +333,7 @@ class Jumps:
 
     def forget(self) -> None:
         """A tab was shown that no jump led to, or a jump begins."""
-        self._trail, self._is_graph_late = [], False
+        self._trail, self._is_late = [], False
 
     def back(self) -> bool:
         """Back to where the last jump came from; False where none led here."""
@@ -328,10 +359,15 @@ class Jumps:
 
     def go_on(self) -> None:
         """Opens the graph of a run, and answers who asked for a source line, where what they need is read by now."""
-        if self._is_graph_late and self._wanted is not None and not self._current_run.is_loading:
-            self._is_graph_late = False
-            self._open_graph(self._wanted)
+        if self._is_late and self._wanted is not None and not self._current_run.is_loading:
+            self._is_late = False
+            self._open_above(self._wanted)
         ops, wanted = self._context.tabs["op-profile"], self._wanted_source
         if wanted is not None and ops.has_page:
             self._wanted_source = None
             wanted[1](ops.source_of(wanted[0]))
+
+
+def _why(error: ProfileError, pen: Pen) -> list[Line]:
+    """Why there is no program, and how to get one."""
+    return [*pen.wrap(error.sentence, "text"), *pen.wrap(error.hint, "text", [("try: ", "key")])]

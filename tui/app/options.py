@@ -18,6 +18,7 @@ class AppOptions:
         core: the one core or chip to show, ``host:2``; `None` for all of them.
         tab: index of the tab that is shown first.
         only_hlo: the path leads to compiled modules without a profile.
+        shows_program: what each of these takes and moves is shown first.
         device: type of the TPU that these are for, where the user said so.
         latest: the newest run is to be opened whenever one comes.
         jobs: how many cores reading may keep busy, None for all.
@@ -34,6 +35,7 @@ class AppOptions:
     demo: bool = False
     tab: int = 0
     only_hlo: bool = False
+    shows_program: bool = False
     device: str | None = None
     latest: bool = False
     jobs: int | None = None

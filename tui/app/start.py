@@ -25,7 +25,8 @@ def run_app(path: str, *, options: AppOptions) -> int:
 
     if options.only_hlo:
         of_hlo = partial(open_hlo_session, device=options.device)
-        app = TpuprofApp(path, options, terminal, find=find_hlo, open_session=of_hlo)
+        find = partial(find_hlo, as_text=options.shows_program)
+        app = TpuprofApp(path, options, terminal, find=find, open_session=of_hlo)
     else:
         app = TpuprofApp(path, options, terminal)
     return app.show(terminal.mouse)

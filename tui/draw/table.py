@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.tui.draw.format import count
 from tpuprof.tui.draw.pen import Pen, cut, cut_middle, shown_top
-from tpuprof.tui.draw.spans import Glyphs, Line, Span
+from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -198,3 +198,19 @@ def first_rows(columns: Sequence[Column], rows: Sequence[int], most: int, pen: P
 def more_lines(number: int, pen: Pen) -> list[Line]:
     """How many rows are left out, if any."""
     return [pen.fit([(f"  + {count(number)} more", "dim")])] if number > 0 else []
+
+
+def views_line(titles: Mapping[str, str], at: str, status: str, pen: Pen) -> Line:
+    """The views' titles, the shown one marked, and its status, for which titles before it give way."""
+    spans: list[Span] = [(f" {title} ", "dim") for title in titles.values()]
+    key: Span = (" v ", "key")
+    passed, before = 0, list(titles).index(at)
+    spans[before] = (f"[{titles[at]}]", "strong")
+
+    def room() -> int:
+        return pen.width - line_width((key, *spans)) - len(status) - 1
+
+    while room() < 1 and passed < before:
+        spans[: 1 + bool(passed)] = [(f" {pen.glyphs.ellipsis} ", "dim")]
+        passed += 1
+    return pen.fit([key, *spans, (" " * max(1, room()), "text"), (status, "dim")])

@@ -131,7 +131,7 @@ def filtered(table: Table[Any], source: object, rows: Sequence[int], text: str, 
     """
     looked_at = op_columns(table, source)
     if not any(field.filter for field in table.fields):  # words are looked for in every column of text
-        looked_at = replace(looked_at, name=_texts(table, source))
+        looked_at = replace(looked_at, name=row_texts(table, source))
     with filter_of(option):
         titles = {title: key for title, key in table.titles.items() if title not in table.by_key}  # those go first here
         mask = parse_filter(text, table.by_key, titles).mask(looked_at).tolist()
@@ -149,7 +149,8 @@ def filter_of(option: str) -> Iterator[None]:
         raise ProfileError("usage", f"{option}: {error}{end}", hint, EXIT_USAGE) from error
 
 
-def _texts(table: Table[Any], source: object) -> list[str]:
+def row_texts(table: Table[Any], source: object) -> list[str]:
+    """What every column of text says of each row."""
     rows = range(table.length(source))
     of_text = [field.key for field in table.fields if field.unit.is_text]
     found = columns(table, source, rows, of_text).values() if of_text else ()

@@ -65,6 +65,7 @@ _WAY_OUT = "The way out stays, whatever is open and whatever terminals keep for 
 _DIGITS, _ONE_EACH = tuple("123456789"), "One verb for each number."
 _NO_ARRAYS = "There is no device memory profile (*.prof) beside it."
 _NO_OP = "There is no op under the cursor."
+_NO_PROGRAM, _OF_PROGRAMS = "There is no compiled program here.", "traffic fits roof dump tiles hlo moves"
 _END = "The cursor is at the end."
 _ZOOMS, _MARKED = "It zooms the timeline; notes are W.", "Intervals are marked on the timeline."
 _TRACKS, _RELATIVE = "Tracks are on the timeline.", "Times are relative on the timeline."
@@ -95,6 +96,7 @@ GOING: tuple[Verb, ...] = (
     Verb("there", ("o",), "Go to the page with more on the op, step, bar or finding", "No other page has more on it."),
     Verb("timeline", ("O",), "The op's longest run on the timeline; n N its other runs", "It has no run there."),
     Verb("graph", ("u",), "The op's graph: operands, users, text of the HLO", _NO_OP),
+    Verb("program", ("P",), "The compiled program: told, at least, arrays, tiles", _NO_PROGRAM, words=_OF_PROGRAMS),
     Verb("buffers", ("B",), "The op's buffers in memory", _NO_OP),
     Verb("edit", ("e",), "Its source line in your editor", "It has no known source line.", words="source code vim"),
 )
@@ -187,7 +189,7 @@ GROUPS: tuple[tuple[str, tuple[Verb, ...]], ...] = (
 """All verbs as people look for them, for the README."""
 
 
-OF_ROW = ("there", "timeline", "graph", "buffers", "edit", "copy", "export")
+OF_ROW = ("there", "timeline", "graph", "program", "buffers", "edit", "copy", "export")
 """Verbs of a row, which work on its card as they do on its page."""
 KEEP_CARD = ("edit", "copy", "export")
 """Those of them after which the card stays open."""

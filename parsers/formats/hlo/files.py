@@ -111,7 +111,7 @@ def find_hlo_files(path: str) -> tuple[HloFile, ...]:
     if match := _LAST_STAGE.fullmatch(name):
         best = _best_text(os.path.join(os.path.dirname(path), match[1]))
         return (_named(best, os.stat(best).st_size)[0],)
-    if _TEXT_NAME.fullmatch(name):
+    if _TEXT_NAME.fullmatch(name) or is_program_text(path):
         if (found := recognised(path)) is not None and found.reader == "log":
             raise found.error(path)
         raise _text_dump(f"{printable(name)} is a text")

@@ -330,9 +330,9 @@ class Total(NamedTuple):
 class ProgramRow:
     """A compiled program of a file, or of a profile, and how many of its place have its fingerprint.
 
-    It is `measured` where a run of it, or of one of its fingerprint, is known; `origins` are those of all of them.
-    Where `problem` says why nothing is known of its time, `total` is None; where `reason` says why nothing is claimed
-    of it, `told` is. The longest of its `ops` is the first.
+    It is `measured` where a run of it, or of one of its fingerprint, is known; `origins` are those of all of them, and
+    `compiled` is the first of them. Where `problem` says why nothing is known of its time, `total` is None; where
+    `reason` says why nothing is claimed of it, `told` is. The longest of its `ops` is the first.
     """
 
     name: str
@@ -347,6 +347,7 @@ class ProgramRow:
     total: Total | None = None
     told: Band | None = None
     origins: tuple[str, ...] = ()
+    compiled: CompiledProgram | None = None
     measured: Measured | None = None
 
 
@@ -367,7 +368,8 @@ def _dearness(row: ProgramRow) -> tuple[int, int]:
 def _row(program: CompiledProgram, device: str | None) -> ProgramRow:
     """A program with what it takes, or why that is unknown."""
     chip, computations = generation_of(device), program.module.proto.hlo_module.computations
-    row, failed = ProgramRow(program.name, program.origin, chip, program.fingerprint), list[str]()
+    row = ProgramRow(program.name, program.origin, chip, program.fingerprint, compiled=program)
+    failed = list[str]()
     if not any(one.shape.layout.tiles for part in computations for one in part.instructions):
         return replace(row, problem="no array of it has tiles: it was compiled for another device than a TPU")
     why = "nothing says which chip it is for" if device is None else f"the peaks of {printable(device)} are unknown"

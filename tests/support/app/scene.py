@@ -28,7 +28,8 @@ def app_over(path: Path | str, options: AppOptions | None = None) -> TpuprofApp:
     """The app over what lies on this machine, as the command line opens it."""
     options = options or AppOptions()
     terminal = detect(ENVIRONMENT, color=options.color, ascii_only=options.ascii, theme=options.theme)
-    of_hlo = {"find": find_hlo, "open_session": partial(open_hlo_session, device=options.device)}
+    find = partial(find_hlo, as_text=options.shows_program)
+    of_hlo = {"find": find, "open_session": partial(open_hlo_session, device=options.device)}
     ways: dict[str, Any] = of_hlo if options.only_hlo else {}
     return TpuprofApp(str(path), options, terminal, environ=ENVIRONMENT, **ways)
 

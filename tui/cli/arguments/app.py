@@ -35,6 +35,7 @@ def app_parser() -> UsageParser:
     options.add_choice_of_profile(parser, "a profile, logdir, archive, XLA dump, or log with an error")
     latest = "open each new run as it appears; needs a terminal"
     parser.part("which run").add_argument("--latest", action="store_true", help=latest)
+    add(parser.part("of compiled programs"), "--device")
     options.add_common(parser, reads=True)
     options.add_screen(parser)
     itself = parser.part("itself")

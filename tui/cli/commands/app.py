@@ -61,7 +61,7 @@ def run_memory(args: argparse.Namespace) -> int:
 
 
 def _no_profile(args: argparse.Namespace) -> int | None:
-    """Opens a path that by a first look leads to compiled modules, or to a log; None for any other."""
+    """Opens a path that by a first look leads to compiled programs, or to a log; None for any other."""
     where = local_path(args.path)
     found = recognised(where)
     if found is not None and found.reader == "log":
@@ -69,9 +69,17 @@ def _no_profile(args: argparse.Namespace) -> int | None:
         return oom.run(argparse.Namespace(**{**vars(oom.parsed(["--", where])), **look}))
     if found is not None and found.reader == "none":
         raise found.error(where)
-    if may_be_hlo(where) and _leads_to_hlo(args.path):
-        return _screen(args, "memory", "the memory page", tab=_MEMORY_TAB, only_hlo=True)
+    if may_be_hlo(where) and (page := _page_of_hlo(args.path)):
+        how = {"tab": _MEMORY_TAB, "only_hlo": True, "shows_program": page == "program", "device": args.device}
+        return _screen(args, page, f"the {page} page", **how)
     return None
+
+
+def _page_of_hlo(path: str) -> str:
+    """The page that compiled programs open with: memory where they hold buffers alone; empty for a profile."""
+    from tpuprof.parsers.session.hlo import holds_programs, pages_of_files  # noqa: PLC0415 - numpy and protobuf
+
+    return pages_of_files(path)[0] if holds_programs(path) or _leads_to_hlo(path) else ""
 
 
 def _leads_to_hlo(path: str) -> bool:

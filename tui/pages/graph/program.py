@@ -17,10 +17,12 @@ from tpuprof.parsers.pages.program.programs import CompiledProgram, programs_of_
 from tpuprof.parsers.pages.shared.key import Later
 from tpuprof.tui.draw.format import UNKNOWN, binary_size, count, duration, share
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import Line
+from tpuprof.tui.draw.spans import Glyphs, Line, small_bar
+from tpuprof.tui.draw.table import Cells, each
 from tpuprof.tui.report.declared import Declared, Metrics, Section, declared
 from tpuprof.tui.report.fields import (
     ColumnSpec,
+    Field,
     Metric,
     Table,
     attribute,
@@ -32,7 +34,7 @@ from tpuprof.tui.report.fields import (
 )
 from tpuprof.tui.report.page import Head, ReportRequest
 from tpuprof.tui.report.shared.quantities import FINGERPRINT
-from tpuprof.tui.report.units import BYTES, COUNT, COUNTS, TEXT, TIME_MS, TIME_PS, VERBATIM, Unit, plain
+from tpuprof.tui.report.units import BYTES, COUNT, COUNTS, NUMBER, TEXT, TIME_MS, TIME_PS, VERBATIM, Unit, plain
 
 
 def _band_words(band: Band | None, ascii_only: bool) -> str:
@@ -67,6 +69,7 @@ _READS: Table[Sequence[Any]] = object_table(
 )
 _LEAST = "what it takes at least: the larger of FLOPs at the peak and bytes at HBM's, op by op"
 _TOLD = "what walking the compiler's tiles tells; nobody measured it"
+_BAR_CELLS = 8
 _WHY, _NOT_TOLD = "problem says why", "reason says why"
 _REASON = attribute("reason", VERBATIM, "why nothing is claimed of its time; empty where something is")
 _FIGURES: tuple[Metric[ProgramRow], ...] = (
@@ -87,7 +90,7 @@ _FIGURES: tuple[Metric[ProgramRow], ...] = (
     _REASON,
     attribute("problem", VERBATIM, "why its figures are unknown; empty where they are not"),
 )
-_MODULES: Table[Sequence[ProgramRow]] = object_table(
+_PLAIN_MODULES: Table[Sequence[ProgramRow]] = object_table(
     "modules", _FIGURES, markdown=("module", "count", "bound_ms", "told_ms")
 )
 _LOOKS: dict[str, ColumnSpec[Any]] = {
@@ -154,24 +157,48 @@ _PLAIN_ARRAYS: Table[Sequence[ProgramArray]] = object_table(
         _ops_that("read_by", "read it", "read by"),
         attribute("source", TEXT, "the line that makes it", "source", null="the compiler does not say"),
     ),
+    (Field("moved_bar", NUMBER, lambda _, rows: [None for _ in rows], "what is moved as a bar; the longest is the most"),),
     markdown=("name", "shape", "moved_bytes", "least_bytes", "reads", "written_by", "read_by"),
 )
+
+
+def _bars(arrays: Sequence[ProgramArray], glyphs: Glyphs) -> Cells:
+    most = max((array.moved_bytes for array in arrays), default=0) or 1
+    return each(lambda row: (small_bar(arrays[row].moved_bytes / most, _BAR_CELLS, glyphs)[0], "text"))
+
+
 _LOOKS_OF_ARRAYS: dict[str, ColumnSpec[Any]] = {
     "name": ColumnSpec("array", 20, fixed=True, grows=True),
+    "moved_bar": ColumnSpec("", _BAR_CELLS, cells=_bars, is_left=True, fixed=True, keeps_style=True),
     "moved_bytes": ColumnSpec("moved", 10),
     "least_bytes": ColumnSpec("least", 10),
     "reads": ColumnSpec("reads", 6),
     "read_by": ColumnSpec("read by", 28, is_left=True),
     "shape": ColumnSpec("shape", 28, is_left=True),
 }
+_LOOKS_OF_MODULES: dict[str, ColumnSpec[Any]] = {
+    "module": ColumnSpec("program", 24, fixed=True, grows=True),
+    "bound_ms": ColumnSpec("at least", 10),
+    "told_ms": ColumnSpec("told", 22),
+    "count": ColumnSpec("alike", 5),
+    "bound_by": ColumnSpec("bound by", 8),
+    "origin": ColumnSpec("file", 28),
+}
 
 
 def _drawn(table: Table[Any], looks: dict[str, ColumnSpec[Any]]) -> Table[Any]:
-    fields = tuple(replace(field, screen=looks.get(field.key)) for field in table.fields)
-    return replace(table, fields=fields, screen=tuple(looks))
+    """A table with columns on the screen, which sort what is told by its upper end."""
+    sorts = {field.key: partial(_most_told, field) for field in table.fields if field.unit.words is _band_words}
+    fields = (replace(field, screen=looks.get(field.key), sort=sorts.get(field.key)) for field in table.fields)
+    return replace(table, fields=tuple(fields), screen=tuple(looks))
+
+
+def _most_told(told: Field[Sequence[Any]], source: Sequence[Any]) -> list[int | None]:
+    return [None if band is None else band.high for band in told.read(source, range(len(source)))]
 
 
 _OPS, _ARRAYS = _drawn(_PLAIN, _LOOKS), _drawn(_PLAIN_ARRAYS, _LOOKS_OF_ARRAYS)
+_MODULES = _drawn(_PLAIN_MODULES, _LOOKS_OF_MODULES)
 _NEVER_RUN = replace(_OPS, markdown=_OF_FILES, screen=_OF_FILES)
 _MOST_SLOW = 3
 _OF_PROFILES = "tpuprof.parsers.pages.program.measured:"
@@ -207,11 +234,16 @@ def read(request: ReportRequest) -> Programs:
     if not chosen:
         hint = f"one of: {examples([row.name for row in rows], 10)}"
         raise ProfileError("unknown_module", f"There is no module {printable(str(wanted))}.", hint, EXIT_NOT_FOUND)
-    row, arrays = chosen[0], None
+    return of_program(rows, chosen[0], failed)
+
+
+def of_program(rows: Sequence[ProgramRow], row: ProgramRow, warnings: Sequence[str]) -> Programs:
+    """The page of one of some programs."""
+    failed, arrays = [*warnings], None
     if row.module is not None:
         find = partial(program_arrays, row.module, row.ops)
         arrays = behind_wall(f"tell what {printable(row.name)} moves", find, failed, is_decoder=True)
-    return Programs(rows, row, arrays or (), tuple(failed))
+    return Programs(rows, row, arrays or (), tuple(dict.fromkeys(failed)))
 
 
 def _programs(request: ReportRequest, failed: list[str]) -> Iterator[CompiledProgram]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.pen import Pen, filled, gutter_lines, hstack
-from tpuprof.tui.draw.spans import Line, Span, line_width
+from tpuprof.tui.draw.spans import Line
 
 WIDE = 112  # cells from which on the card stands beside the list
 GUTTER = 3  # cells between list and card
@@ -47,19 +47,3 @@ def panes(pen: Pen, height: int, has_low_card: bool) -> Panes:
 def card_width(width: int) -> int:
     """Cells of the card beside the list."""
     return min(60, width * 2 // 5)
-
-
-def views_line(titles: Mapping[str, str], at: str, status: str, pen: Pen) -> Line:
-    """The views' titles, the shown one marked, and its status, for which titles before it give way."""
-    spans: list[Span] = [(f" {title} ", "dim") for title in titles.values()]
-    key: Span = (" v ", "key")
-    passed, before = 0, list(titles).index(at)
-    spans[before] = (f"[{titles[at]}]", "strong")
-
-    def room() -> int:
-        return pen.width - line_width((key, *spans)) - len(status) - 1
-
-    while room() < 1 and passed < before:
-        spans[: 1 + bool(passed)] = [(f" {pen.glyphs.ellipsis} ", "dim")]
-        passed += 1
-    return pen.fit([key, *spans, (" " * max(1, room()), "text"), (status, "dim")])

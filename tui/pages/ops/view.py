@@ -13,12 +13,13 @@ from tpuprof.parsers.ops.filtering.filter import HELP
 from tpuprof.parsers.ops.framework_op import parse_framework_op
 from tpuprof.tui.draw.pen import Pen, cut_words
 from tpuprof.tui.draw.spans import Glyphs, Line, plain
+from tpuprof.tui.draw.table import views_line
 from tpuprof.tui.pages import TabView, views_of
 from tpuprof.tui.pages.ops.details.card import CARD
 from tpuprof.tui.pages.ops.details.card_cache import CardCache, Key, OpPages, fetch
 from tpuprof.tui.pages.ops.fields.common import machine_line
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
-from tpuprof.tui.pages.ops.panes import GUTTER, LOW, WIDE, card_width, panes, views_line
+from tpuprof.tui.pages.ops.panes import GUTTER, LOW, WIDE, card_width, panes
 from tpuprof.tui.pages.ops.searching_view import SearchingTab
 from tpuprof.tui.pages.ops.table_views import FrameworkView, HloView, KernelView, RooflineView, TableView
 from tpuprof.tui.pages.ops.tree_view import TreeView

@@ -1,0 +1,64 @@
+"""The card of a row of a report's table: every figure of it, and the lists and objects within it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from tpuprof.tui.draw.pen import Card, Pen
+from tpuprof.tui.draw.spans import Line
+from tpuprof.tui.report.fields import Field, Metric, Table
+from tpuprof.tui.report.units import words_of_key
+from tpuprof.tui.widgets.popup import Lines, meanings
+
+_LABEL = 16
+
+
+def label(of: Field[Any] | Metric[Any]) -> str:
+    """What people call a figure."""
+    return of.heading or words_of_key(of.key)
+
+
+def meanings_of(figures: Iterable[Field[Any] | Metric[Any]]) -> Lines:
+    """What figures mean, for help."""
+    return meanings(*((label(each), f"{each.meaning}.") for each in figures), cells=_LABEL)
+
+
+def card_lines(table: Table[Any], source: Any, row: int, pen: Pen) -> list[Line]:  # noqa: ANN401 - any table's source
+    """All figures of a row; what is unknown with its reason."""
+    card, ascii_only = Card(pen, _LABEL), pen.glyphs.is_ascii
+    first, *others = table.chosen(table.json)
+    card.head(first.unit.words(first.read(source, [row])[0], ascii_only))
+    inner: list[tuple[Field[Any], Any]] = []
+    for field in others:
+        value = field.read(source, [row])[0]
+        words = field.unit.words(value, ascii_only)
+        if value is not None and field.unit.parts and words == str(value):  # an object that has no words of its own
+            inner.append((field, value))
+        elif value is None:
+            card.entry(label(field), f"{words}: {field.null}" if field.null else words, "dim")
+        elif value != "":
+            card.entry(label(field), words)
+    for field, value in inner:
+        card.title(label(field).capitalize())
+        if field.unit.is_list:
+            card.lines += _rows(field.unit.parts, value, pen)
+            continue
+        for part in field.unit.parts:
+            known = part.read(value)
+            card.entry(f" {label(part)}", part.unit.words(known, ascii_only) if known is not None else part.null)
+    return card.lines
+
+
+def _rows(fields: Sequence[Field[Any]], source: Any, pen: Pen) -> list[Line]:  # noqa: ANN401 - any list's source
+    """A list within a row as a small table."""
+    rows = range(len(source))
+    cells = [[each.unit.words(value, pen.glyphs.is_ascii) for value in each.read(source, rows)] for each in fields]
+    titles = [label(each) for each in fields]
+    widths = [max(map(len, (title, *column))) for title, column in zip(titles, cells, strict=True)]
+
+    def line(texts: Sequence[str]) -> str:
+        first, *others = zip(texts, widths, strict=True)
+        return "  ".join((f" {first[0]:<{first[1]}}", *(f"{text:>{width}}" for text, width in others)))
+
+    return [pen.fit([(line(titles), "dim")]), *(pen.fit([(line(texts), "text")]) for texts in zip(*cells, strict=True))]

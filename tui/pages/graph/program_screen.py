@@ -1,0 +1,324 @@
+"""The screen of a compiled program: what it takes at least and as its tiles tell, its ops, its arrays, and others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+from textual import work
+
+from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.base.record import replace
+from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.files.logdir import Logdir, Run
+from tpuprof.parsers.formats.hlo.programs import HloModules
+from tpuprof.parsers.ops.filtering.filter import OpColumns
+from tpuprof.parsers.pages.graph.programs import Programs as Graphs
+from tpuprof.parsers.pages.memory.compiled import CompiledModules, ModuleSource
+from tpuprof.parsers.pages.program.ops import ProgramRow
+from tpuprof.parsers.session.hlo import HloSession
+from tpuprof.tui.draw.pen import Pen, cut_middle
+from tpuprof.tui.draw.spans import Line
+from tpuprof.tui.draw.table import views_line
+from tpuprof.tui.pages import load_above
+from tpuprof.tui.pages.graph import program
+from tpuprof.tui.pages.graph.program import REPORT, Programs
+from tpuprof.tui.pages.graph.program_card import card_lines, meanings_of
+from tpuprof.tui.report.choice import row_texts
+from tpuprof.tui.report.declared import Declared, Section
+from tpuprof.tui.report.page import ReportRequest, TextLook
+from tpuprof.tui.report.shared.exporting import ShownTable
+from tpuprof.tui.report.units import words_of_key
+from tpuprof.tui.terminal.grammar import BY_NAME, Verb
+from tpuprof.tui.terminal.theme import AnyLine
+from tpuprof.tui.widgets.chrome import ROW_KEYS, KeyRow, pad, verb_row
+from tpuprof.tui.widgets.line_canvas import ScreenLook
+from tpuprof.tui.widgets.lists.screen import ListScreen
+from tpuprof.tui.widgets.lists.table import RowsView
+from tpuprof.tui.widgets.popup import Lines, TextPopup, meanings
+from tpuprof.tui.widgets.tab import Jump, op_rows
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.session.pages import Pages
+    from tpuprof.tui.pages import Publish
+
+_MODULES, _TALL = "modules", 28
+_TITLES = {_MODULES: "Programs"}
+_OF_RUNS = ("there", "timeline")
+"""Keys that lead to pages of a run."""
+_ABOUT = (
+    ("at least", "no run takes less: FLOPs at the peak, or bytes at HBM's, whichever is more. Nobody measured it."),
+    ("told", "what walking the compiler's tiles tells, with its error; no claim where that was never right."),
+    ("streamed", "bytes through HBM as often as the tiles load them; moved: the same of an array, by all ops."),
+)
+
+
+def load(session: Pages, run: Run, host: str | None, publish: Publish) -> None:
+    """Reads the programs of a run, or of the files at its path, and publishes them, or why there are none."""
+    device = session.device_type if isinstance(session, HloSession) else None
+    try:
+        publish("program", program.read(_asked(run, host, session, device)))
+    except ProfileError as error:
+        publish("program", error)
+
+
+def _asked(run: Run, host: str | None = None, session: Any = None, device: str | None = None) -> ReportRequest:  # noqa: ANN401 - pages of a session
+    """What the report is asked for; of files where the run has no hosts."""
+    logdir, options = Logdir(run.path, (run,), (), ()), {"device": device, "module": None}
+    return ReportRequest(
+        logdir, None, host, lambda _: session, "text", TextLook(120, False, False), 0, options, not run.hosts
+    )
+
+
+class ProgramTable(RowsView):
+    """A table of the report as a list."""
+
+    FIRST_SORT = ""
+    NO_ROWS = "nothing here"
+
+    def __init__(self, part: Section[Any], run: Run) -> None:
+        self._part, self._run = part, run
+        super().__init__()
+
+    def table(self) -> tuple[Any, Any]:
+        return self._part.table, self._part.source
+
+    @property
+    def is_long(self) -> bool:
+        return False
+
+    @cached_property
+    def search_columns(self) -> OpColumns:
+        return replace(super().search_columns, name=row_texts(*self.table()))
+
+    @property
+    def shown_table(self) -> ShownTable:
+        return replace(super().shown_table, page=f"program-{self._part.table.key}", run=self._run)
+
+    @property
+    def name(self) -> str | None:
+        """Name of what is under the cursor."""
+        table, source = self.table()
+        return None if self.row is None else str(table.fields[0].read(source, [self.row])[0])
+
+
+class ProgramScreen(ListScreen):
+    """Shows one of the compiled programs of a place.
+
+    Args:
+        content: the programs, which of them and of its ops to show first, and the run, or the file, that they are of.
+    """
+
+    def __init__(
+        self,
+        content: tuple[Programs, Jump, Run],
+        look: ScreenLook,
+        **options: Any,  # noqa: ANN401 - those of every page
+    ) -> None:
+        super().__init__(content, look, **options)
+        self._page, wanted, self._run = content
+        self._first = _wanted(self._page.rows, wanted) or self._page.chosen
+        self._op = wanted.name
+        self._is_reading = self._first is not self._page.chosen
+        self._take(self._page)
+
+    # --- what it shows
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        if self._is_reading:
+            self._read(self._first)
+
+    def _open(self, row: ProgramRow) -> None:
+        self.at = next(iter(self.views))
+        self._is_reading = row is not self._page.chosen
+        if self._is_reading:
+            self._read(row)
+
+    @work(thread=True, exclusive=True, group="program", description="program")
+    def _read(self, row: ProgramRow) -> None:
+        self.call_later(self._shown, program.of_program(self._page.rows, row, self._page.warnings))
+
+    def _shown(self, page: Programs) -> None:
+        self._is_reading = False
+        self._take(page)
+        self.type_kept("program")
+        self.redraw()
+
+    def _take(self, page: Programs) -> None:
+        """Shows a program, at the op that was asked for."""
+        self._page = page
+        self.declared: Declared = program.declare(page, _asked(self._run))
+        parts = [part for part in self.declared.parts if isinstance(part, Section)]
+        parts.sort(key=lambda part: part.table.key == _MODULES)
+        self.views = {
+            part.table.key: ProgramTable(part, self._run)
+            for part in parts
+            if part.table.screen and (part.table.key != _MODULES or len(page.rows) > 1)
+        }
+        self.at = next(iter(self.views))
+        ops = [op.name for op in page.chosen.ops]
+        if self._op in ops:
+            self.listed.point(ops.index(self._op))
+        elif self._op and not self._is_reading:
+            self.flash = f"{printable(self._op)} is none of its ops: {BY_NAME['graph'].key} shows what it is part of."
+
+    @property
+    def listed(self) -> ProgramTable:
+        return self.views[self.at]
+
+    @property
+    def opened(self) -> Mapping[str, Callable[[], object]]:
+        is_first = self._page.chosen is self._first
+        return {**({} if is_first else {"program": partial(self._open, self._first)}), **super().opened}
+
+    @property
+    def awaited(self) -> str:
+        return "program" if self._is_reading else ""
+
+    def waits(self, key: str) -> bool:
+        return key != "q"
+
+    # --- drawing
+
+    def head_line(self, pen: Pen) -> AnyLine:
+        row, left = self._page.chosen, " PROGRAM  "
+        name = cut_middle(row.name, max(8, pen.width - len(left) - 1), pen.glyphs)
+        facts = ""
+        for fact in filter(None, (row.chip and f"TPU {row.chip}", row.origin, self._run.name)):
+            more = f"{facts}  {pen.glyphs.dot}  {pen.text(fact)}"
+            facts = more if len(left) + len(name) + len(more) < pen.width and fact not in facts else facts
+        return pad([(left, "bar.dim"), (name, "bar.strong"), (facts, "bar")], pen.width, "bar")
+
+    def draw_page(self, pen: Pen, height: int) -> Sequence[AnyLine]:
+        if self._is_reading:
+            return [pen.fit([]), pen.fit([("  Reading the compiled program", "title")])]
+        most = 3 if height < _TALL else 6
+        lines = pen.narrower(1).cut_after(self._said(pen.narrower(1)), most, BY_NAME["notes"].key)
+        titles = {key: _TITLES.get(key, words_of_key(key).capitalize()) for key in self.views}
+        lines = [*map(pen.fit, lines), views_line(titles, self.at, self.listed.status(), pen)]
+        return [*lines, *self._list_lines(pen, height - len(lines), len(lines))]
+
+    def _said(self, pen: Pen) -> list[Line]:
+        """The program in a sentence, and what went wrong."""
+        return [*pen.wrap(self.declared.statement, "text", [(" ", "text")]), *pen.notes(self._page.warnings, ())]
+
+    def _list_lines(self, pen: Pen, height: int, above: int) -> Sequence[Line]:
+        self._above = above
+        return self.listed.draw(pen, height)
+
+    def click_on(self, x: int, y: int, again: bool) -> str | None:
+        return None if y < self._above else super().click_on(x, y - self._above, again)
+
+    def meaning_lines(self, pen: Pen) -> list[Line]:
+        rows = self.listed.help_rows()
+        known = {title for title, _ in rows}
+        return meanings(*rows, *(row for row in _ABOUT if row[0] not in known))(pen)
+
+    @property
+    def card_of_row(self) -> tuple[str, Lines, Lines] | None:
+        table, source = self.listed.table()
+        if self.listed.row is None:
+            return None
+        return "Program", partial(card_lines, table, source, self.listed.row), meanings_of(table.chosen(table.json))
+
+    # --- keys
+
+    @property
+    def keys(self) -> Sequence[KeyRow]:
+        names = [*self.views]
+        there = names[(names.index(self.at) + 1) % len(names)]
+        views: dict[str, Callable[..., object]] = {
+            "pick": self._pick,
+            **dict.fromkeys(("view", "next_tab"), partial(self._turn, 1)),
+            **dict.fromkeys(("previous_view", "previous_tab"), partial(self._turn, -1)),
+        }
+        across = {"right": partial(self.listed.move, 1, 0), "left": partial(self.listed.move, -1, 0)}
+        name = self.listed.name
+        opens = "open" if self.at == _MODULES else "details"
+        words = "Show the program" if self.at == _MODULES else "All about the row: tiles, operands, what moves"
+        figures = partial(self._tell, "Figures of the program", self._figure_lines, meanings_of(REPORT.metrics))
+        notes = partial(self._tell, "The program in full", self._said, None)
+        return (
+            KeyRow("view pick next_tab", _TITLES.get(there, there), "Ops, arrays, other programs", views, "v"),
+            *ROW_KEYS,
+            KeyRow("right left", title="Show other columns", acts=across),
+            KeyRow("open", opens, words, {"open": self.enter}, rank=1),
+            self.listed.sorting_key(),
+            KeyRow("search", "filter", "Only rows with these words", {"search": self.begin_filter}, rank=2),
+            *self._op_keys(),
+            verb_row("edit", lambda: self.edit_source(self.listed.source_line)),
+            *([] if name is None else [verb_row("copy", partial(self.copy, name))]),
+            verb_row("figures", figures),
+            verb_row("notes", notes, "The sentence in full, and what went wrong"),
+            *self.last_keys(),
+        )
+
+    def _op_keys(self) -> Sequence[KeyRow]:
+        """Keys that lead to more on the op, or on what makes the array, under the cursor."""
+        if self.at == _MODULES or self.listed.name is None:
+            return ()
+        row, op = self._page.chosen, re.sub(r"\[\d+\]$", "", self.listed.name)
+        number = re.search(r"\((\d+)\)$", row.origin)
+        left_out = () if self._run.hosts else _OF_RUNS
+        rows = op_rows(op, int(number[1]) if number else None, ("graph", *left_out))
+        graph = Jump("graph", "op", op, module=row.origin)
+        return (*rows, verb_row("graph", lambda: graph, short="graph", rank=3))
+
+    def why_not(self, verb: Verb) -> str:
+        if verb.name in _OF_RUNS and not self._run.hosts:
+            return "It has not run: a profile of a run has its times."
+        return "This is the program." if verb.name == "program" else verb.absent
+
+    def _pick(self, number: int) -> str:
+        names = [*self.views]
+        if number > len(names):
+            return BY_NAME["pick"].absent
+        self.at = names[number - 1]
+        return ""
+
+    def _turn(self, by: int) -> None:
+        names = [*self.views]
+        self.at = names[(names.index(self.at) + by) % len(names)]
+
+    def enter(self) -> None:
+        if self.at == _MODULES and self.listed.row is not None:
+            self._op = ""
+            self._open(self._page.rows[self.listed.row])
+        else:
+            super().enter()
+
+    def _tell(self, title: str, lines: Lines, about: Lines | None) -> None:
+        self.open(TextPopup(self.look, title, lines, about))
+
+    def _figure_lines(self, pen: Pen) -> list[Line]:
+        return pen.labelled(self.declared.metrics())
+
+    def words_for(self, begun: str) -> Sequence[str]:
+        return self.listed.words_for(begun)
+
+    def leave_for(self, jump: Jump) -> str:
+        """Goes to a page of the run; to a graph of what is in files at once, which is read already."""
+        row = self._page.chosen
+        if jump.tab != "graph" or self._run.hosts or row.module is None:
+            return super().leave_for(jump)
+        source = ModuleSource(row.origin, HloModules({0: (row.name, lambda _: row.module or "")}))
+        wanted = replace(jump, module="", program=None)
+        content = Graphs(CompiledModules([source]), None), wanted, self._run
+        screen = load_above("graph")(content, self.look, environ=self.environ)
+        screen.lead = self.lead
+        self.app.push_screen(screen)
+        return ""
+
+
+def _wanted(rows: Sequence[ProgramRow], jump: Jump) -> ProgramRow | None:
+    """The program that a jump leads to: by its id, or by the file that some stage of it is in."""
+    stem = jump.module.partition(".after_")[0]
+
+    def is_meant(origin: str) -> bool:
+        is_file = bool(stem) and origin.partition(".after_")[0] == stem
+        return is_file or (jump.program is not None and origin.endswith(f"({jump.program})"))
+
+    return next((row for row in rows if any(map(is_meant, row.origins))), None)
