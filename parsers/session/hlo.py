@@ -83,13 +83,15 @@ def holds_programs(path: str) -> bool:
 
 
 def pages_of_files(path: str) -> tuple[str, ...]:
-    """The pages that compiled modules have: no program where the files hold the buffers alone, as texts."""
-    files = program_files(_inside(path))
+    """The pages that the files at a path have: texts hold either the programs or their buffers."""
+    where, has_buffers = _inside(path), False
+    with contextlib.suppress(ProfileError):
+        has_buffers = bool(find_hlo_files(where))
     has_program = any(
         not file.path.endswith(".txt") or is_program_text(file.path) or os.path.isfile(text_path(file))
-        for file in files
+        for file in program_files(where)
     )
-    return ("program", "memory") if has_program else ("memory",)
+    return ("program",) * has_program + ("memory",) * has_buffers
 
 
 def _inside(path: str) -> str:

@@ -261,6 +261,7 @@ class MainScreen(AppScreen):
         has_page, runs = tab.has_page, len(shows.logdir.runs) if shows.logdir else 0
         is_searching = self.searches.is_searched or tab.has_matches
         has_source = tab.source is not None or tab.op_elsewhere is not None
+        has_program = shows.run is not None and not any("program" in row.acts for row in tab.keys)
         can_capture = self._can_capture and not self.captures.is_under_way
         notes = partial(self._read, "Verdict and notes", self._note_lines, listings.ABOUT_NOTES)
         help_ = partial(self._read, "Help", self._help_lines, ABOUT_HELP)
@@ -276,7 +277,7 @@ class MainScreen(AppScreen):
             (runs > 0, verb_row("runs", self.lists.open_runs, short="runs", rank=3)),
             (runs > 1, verb_row("compare", self.lists.compare)),
             (shows.run is not None and bool(shows.run.hosts), verb_row("hosts", self.lists.open_hosts)),
-            (shows.run is not None, verb_row("program", self._program)),
+            (has_program, verb_row("program", self._program, short="" if self._can_capture else "program")),
             (can_capture, verb_row("capture", self.captures.ask, "Capture a profile from a running program")),
             (has_page or self._note_count > 0, verb_row("notes", notes)),
             (not shows.is_loading, verb_row("reload", self.watcher.open, short="reload", rank=3)),

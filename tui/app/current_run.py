@@ -24,9 +24,8 @@ from tpuprof.tui.widgets.tab import Jump
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Logdir, Run
-    from tpuprof.parsers.pages.graph.programs import Programs as Graphs
+    from tpuprof.parsers.pages.graph.programs import Programs
     from tpuprof.parsers.pages.overview.model import Overview
-    from tpuprof.tui.pages.graph.program import Programs
 
 FIRST = TAB_NAMES[0]  # the tab that is loaded with a run: what it shows settles of which run and host the others are
 _NO_LOGDIR = ("not_found", "unsupported_scheme", "unreadable", "driver_missing", "no_permission", "connection")
@@ -300,12 +299,12 @@ class Jumps:
         """What the graphs are of: a run as it is, its host and core."""
         return self._current_run.run, self._current_run.host, self._current_run.core
 
-    def show_graph(self, programs: Graphs) -> None:
+    def show_graph(self, programs: Programs) -> None:
         self._kept["graph"] = self._of, programs
         if self._wanted is not None:
             self._show(self._wanted, programs)
 
-    def show_program(self, page: Programs | ProfileError) -> None:
+    def show_program(self, page: Any) -> None:  # noqa: ANN401 - its screen knows it, or a `ProfileError`
         """Shows the program that is wanted; of compiled programs alone that comes first, where there is much to say."""
         wanted = self._wanted if self._wanted is not None and self._wanted.tab == "program" else None
         if not isinstance(page, ProfileError):
@@ -318,7 +317,7 @@ class Jumps:
             lines = partial(_why, page)
             self._context.open(TextPopup(self._context.look, "No compiled program", lines, None))
 
-    def _show(self, jump: Jump, content: Graphs | Programs) -> None:
+    def _show(self, jump: Jump, content: Any) -> None:  # noqa: ANN401 - its screen knows it
         self._context.open_screen(jump.tab, (content, jump, self._current_run.run))
 
     def lead(self, jump: Jump, back: Callable[[], object] | None) -> None:

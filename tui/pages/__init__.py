@@ -325,7 +325,7 @@ _ABOVE = {
     "runs": "runs.popup:RunsList",
     "hosts": "hosts.popup:HostsList",
     "graph": "graph.screen:GraphScreen",
-    "program": "graph.program_screen:ProgramScreen",
+    "program": "graph.program_view:ProgramScreen",
     "oom": "commands.oom.screen:TriageScreen",
     "diff": "commands.diff.screen:DiffScreen",
     "live-arrays": "commands.live_arrays.screen:LiveArraysScreen",
@@ -344,7 +344,7 @@ _VIEWS = {
     **{view.name: tab.name for tab in TABS for view in tab.views},
 }
 _LOADS = {
-    **{"hosts": "hosts.hosts:HOSTS", "graph": "graph.programs:GRAPHS", "program": "graph.program_screen"},
+    **{"hosts": "hosts.hosts:HOSTS", "graph": "graph.programs:GRAPHS", "program": "graph.program_view"},
     "model": "overview.ledger.model_use.screen",
     **{tab.name: tab.load for tab in TABS},
     **{view.name: view.page for tab in TABS for view in tab.views},

@@ -60,7 +60,7 @@ def jump_row(verb: str, jump: Jump | None, short: str = "", rank: int = 0) -> li
     return [] if jump is None else [verb_row(verb, lambda: jump, short=short, rank=rank)]
 
 
-_TABS = {"there": "op-profile", "timeline": "timeline", "graph": "graph", "buffers": "memory"}
+_TABS = {"there": "op-profile", "timeline": "timeline", "graph": "graph", "program": "program", "buffers": "memory"}
 """What has more on an op, by the verb that leads there."""
 
 

@@ -69,17 +69,17 @@ def _no_profile(args: argparse.Namespace) -> int | None:
         return oom.run(argparse.Namespace(**{**vars(oom.parsed(["--", where])), **look}))
     if found is not None and found.reader == "none":
         raise found.error(where)
-    if may_be_hlo(where) and (page := _page_of_hlo(args.path)):
-        how = {"tab": _MEMORY_TAB, "only_hlo": True, "shows_program": page == "program", "device": args.device}
-        return _screen(args, page, f"the {page} page", **how)
+    if may_be_hlo(where) and (pages := _pages_of_hlo(args.path)):
+        how = {"tab": _MEMORY_TAB, "only_hlo": True, "shows_program": "program" in pages, "device": args.device}
+        return _screen(args, pages[-1], f"the {pages[-1]} page", **how)
     return None
 
 
-def _page_of_hlo(path: str) -> str:
-    """The page that compiled programs open with: memory where they hold buffers alone; empty for a profile."""
+def _pages_of_hlo(path: str) -> tuple[str, ...]:
+    """The pages that compiled programs have; none for a profile."""
     from tpuprof.parsers.session.hlo import holds_programs, pages_of_files  # noqa: PLC0415 - numpy and protobuf
 
-    return pages_of_files(path)[0] if holds_programs(path) or _leads_to_hlo(path) else ""
+    return pages_of_files(path) if holds_programs(path) or _leads_to_hlo(path) else ()
 
 
 def _leads_to_hlo(path: str) -> bool:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tpuprof.tui.draw.pen import Card, Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.report.fields import Field, Metric, Table
 from tpuprof.tui.report.units import words_of_key
-from tpuprof.tui.widgets.popup import Lines, meanings
 
-_LABEL = 16
+LABEL = 16
 
 
 def label(of: Field[Any] | Metric[Any]) -> str:
@@ -19,14 +18,9 @@ def label(of: Field[Any] | Metric[Any]) -> str:
     return of.heading or words_of_key(of.key)
 
 
-def meanings_of(figures: Iterable[Field[Any] | Metric[Any]]) -> Lines:
-    """What figures mean, for help."""
-    return meanings(*((label(each), f"{each.meaning}.") for each in figures), cells=_LABEL)
-
-
 def card_lines(table: Table[Any], source: Any, row: int, pen: Pen) -> list[Line]:  # noqa: ANN401 - any table's source
     """All figures of a row; what is unknown with its reason."""
-    card, ascii_only = Card(pen, _LABEL), pen.glyphs.is_ascii
+    card, ascii_only = Card(pen, LABEL), pen.glyphs.is_ascii
     first, *others = table.chosen(table.json)
     card.head(first.unit.words(first.read(source, [row])[0], ascii_only))
     inner: list[tuple[Field[Any], Any]] = []

@@ -36,7 +36,7 @@ from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.lists.popup import ChoiceList, ChoiceRow, ListPopup
 from tpuprof.tui.widgets.lists.screen import PageScreen
 from tpuprof.tui.widgets.popup import TextPopup, meanings
-from tpuprof.tui.widgets.tab import Jump, op_rows
+from tpuprof.tui.widgets.tab import Jump, jump_row, op_rows
 
 _MOST_NAME = 60
 _GRAPH = "graph"
@@ -228,7 +228,11 @@ class GraphScreen(PageScreen):
         }
         found = "Find by name, opcode or framework op; next, previous"
         written = "Write rows, text (txt, hlo), proto"
-        op, program = (None, None) if self.here is None else (self.here.op, self.here.program.label.program_id)
+        op, number, program = None, None, None
+        if self.here is not None:
+            op, label = self.here.op, self.here.program.label
+            number = label.program_id
+            program = Jump("program", "op", op.name, number, label.origin if number is None else "")
         timeless = () if op is None or op.op is not None else ("there", "timeline")
         origins = "Real producers and users past tuples, loops and calls; or direct ones"
         text = "The computation's text with the op's line, and back"
@@ -238,7 +242,8 @@ class GraphScreen(PageScreen):
             KeyRow("next_match", "next" if self._matches and not view.is_text else ""),
             KeyRow("view", "graph" if view.is_text else "text", text, {"view": self._swap_text}, rank=view.is_text),
             KeyRow("figures", title="All that is known of the op", acts={"figures": self._tell_all}),
-            *op_rows(None if op is None else op.name, program, but=("graph", *timeless)),
+            *op_rows(None if op is None else op.name, number, but=("graph", "program", *timeless)),
+            *jump_row("program", program),
             KeyRow("edit", title=BY_NAME["edit"].meaning, acts={"edit": partial(self.edit_source, source)}),
             KeyRow("export", "write", written, {"export": self._ask_export}, rank=HELPS + 3),
             KeyRow("copy", title="Copy the op's name; in the text its line", acts={"copy": self._copy}),

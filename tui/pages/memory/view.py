@@ -177,7 +177,7 @@ class MemoryTab(ViewsTab):
         return (
             *rows,
             *motion_keys(row="buffer", across=across, enter=enter, halves=False),
-            *op_rows(op, None if graph is None else graph.program, but=("graph", "buffers")),
+            *op_rows(op, None if graph is None else graph.program, but=("graph", "program", "buffers")),
             *jump_row("graph", graph),
         )
 

@@ -39,9 +39,9 @@ ROWS = {
     "help": (["1"], "?"),
 }
 """The keys that lead to a row of each kind, and the key that opens it above the page, if it is shown there."""
-OF_OPS = {"there", "timeline", "graph", "buffers"}
+OF_OPS = {"there", "timeline", "graph", "program", "buffers"}
 OTHERS = {name: OF_OPS - {"graph", "buffers"} for name in ("step", "input op")}
-OTHERS |= {name: set() for name in ("group of the tree", "runs", "hosts", "help")}
+OTHERS |= {name: set() for name in ("runs", "hosts", "help")} | {"group of the tree": {"program"}}
 ITSELF = {"event": "timeline", "event that was found": "timeline", "graph": "graph", "buffer": "buffers"}
 """Where a row is already."""
 

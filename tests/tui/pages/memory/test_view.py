@@ -219,7 +219,7 @@ async def test_compiled_modules_without_a_profile(tmp_path: Path) -> None:
         assert "jit_eval_step" in frame(app)
         assert "compiled HLO" in frame(app)
         for key in "1234":
-            assert "compiled modules, not a profile" in await after(pilot, key)
+            assert "compiled programs that have not run" in await after(pilot, key)
         assert "peak 1.80 GiB" in await after(pilot, "5", "r")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import Logdir, Run
+from tpuprof.parsers.formats.hlo.files import HloFile
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.ops.filtering.filter import OpColumns
 from tpuprof.parsers.pages.graph.programs import Programs as Graphs
@@ -25,9 +26,10 @@ from tpuprof.tui.draw.table import views_line
 from tpuprof.tui.pages import load_above
 from tpuprof.tui.pages.graph import program
 from tpuprof.tui.pages.graph.program import REPORT, Programs
-from tpuprof.tui.pages.graph.program_card import card_lines, meanings_of
+from tpuprof.tui.pages.graph.program_card import LABEL, card_lines, label
 from tpuprof.tui.report.choice import row_texts
 from tpuprof.tui.report.declared import Declared, Section
+from tpuprof.tui.report.fields import Field, Metric
 from tpuprof.tui.report.page import ReportRequest, TextLook
 from tpuprof.tui.report.shared.exporting import ShownTable
 from tpuprof.tui.report.units import words_of_key
@@ -70,6 +72,11 @@ def _asked(run: Run, host: str | None = None, session: Any = None, device: str |
     return ReportRequest(
         logdir, None, host, lambda _: session, "text", TextLook(120, False, False), 0, options, not run.hosts
     )
+
+
+def _meanings_of(figures: Iterable[Field[Any] | Metric[Any]]) -> Lines:
+    """What figures mean, for help."""
+    return meanings(*((label(each), f"{each.meaning}.") for each in figures), cells=LABEL)
 
 
 class ProgramTable(RowsView):
@@ -187,7 +194,7 @@ class ProgramScreen(ListScreen):
         row, left = self._page.chosen, " PROGRAM  "
         name = cut_middle(row.name, max(8, pen.width - len(left) - 1), pen.glyphs)
         facts = ""
-        for fact in filter(None, (row.chip and f"TPU {row.chip}", row.origin, self._run.name)):
+        for fact in filter(None, (row.chip, "" if self._run.hosts else row.origin, self._run.name)):
             more = f"{facts}  {pen.glyphs.dot}  {pen.text(fact)}"
             facts = more if len(left) + len(name) + len(more) < pen.width and fact not in facts else facts
         return pad([(left, "bar.dim"), (name, "bar.strong"), (facts, "bar")], pen.width, "bar")
@@ -222,7 +229,7 @@ class ProgramScreen(ListScreen):
         table, source = self.listed.table()
         if self.listed.row is None:
             return None
-        return "Program", partial(card_lines, table, source, self.listed.row), meanings_of(table.chosen(table.json))
+        return "Program", partial(card_lines, table, source, self.listed.row), _meanings_of(table.chosen(table.json))
 
     # --- keys
 
@@ -239,10 +246,10 @@ class ProgramScreen(ListScreen):
         name = self.listed.name
         opens = "open" if self.at == _MODULES else "details"
         words = "Show the program" if self.at == _MODULES else "All about the row: tiles, operands, what moves"
-        figures = partial(self._tell, "Figures of the program", self._figure_lines, meanings_of(REPORT.metrics))
+        figures = partial(self._tell, "Figures of the program", self._figure_lines, _meanings_of(REPORT.metrics))
         notes = partial(self._tell, "The program in full", self._said, None)
         return (
-            KeyRow("view pick next_tab", _TITLES.get(there, there), "Ops, arrays, other programs", views, "v"),
+            KeyRow("view pick next_tab", _TITLES.get(there, there).lower(), "Ops, arrays, other programs", views, "v"),
             *ROW_KEYS,
             KeyRow("right left", title="Show other columns", acts=across),
             KeyRow("open", opens, words, {"open": self.enter}, rank=1),
@@ -263,7 +270,7 @@ class ProgramScreen(ListScreen):
         row, op = self._page.chosen, re.sub(r"\[\d+\]$", "", self.listed.name)
         number = re.search(r"\((\d+)\)$", row.origin)
         left_out = () if self._run.hosts else _OF_RUNS
-        rows = op_rows(op, int(number[1]) if number else None, ("graph", *left_out))
+        rows = op_rows(op, int(number[1]) if number else None, ("graph", "program", *left_out))
         graph = Jump("graph", "op", op, module=row.origin)
         return (*rows, verb_row("graph", lambda: graph, short="graph", rank=3))
 
@@ -304,7 +311,8 @@ class ProgramScreen(ListScreen):
         row = self._page.chosen
         if jump.tab != "graph" or self._run.hosts or row.module is None:
             return super().leave_for(jump)
-        source = ModuleSource(row.origin, HloModules({0: (row.name, lambda _: row.module or "")}))
+        file = HloFile(row.origin.removesuffix(".txt"), row.name, None, 0, "")
+        source = ModuleSource(row.origin, HloModules({0: (row.name, lambda _: row.module or "")}, {0: file}))
         wanted = replace(jump, module="", program=None)
         content = Graphs(CompiledModules([source]), None), wanted, self._run
         screen = load_above("graph")(content, self.look, environ=self.environ)
