@@ -157,7 +157,7 @@ _PLAIN_ARRAYS: Table[Sequence[ProgramArray]] = object_table(
         _ops_that("read_by", "read it", "read by"),
         attribute("source", TEXT, "the line that makes it", "source", null="the compiler does not say"),
     ),
-    (Field("moved_bar", NUMBER, lambda _, rows: [None for _ in rows], "what is moved as a bar; the longest is the most"),),
+    (Field("moved_bar", NUMBER, lambda _, rows: [None for _ in rows], "what is moved, as a bar"),),
     markdown=("name", "shape", "moved_bytes", "least_bytes", "reads", "written_by", "read_by"),
 )
 
@@ -182,6 +182,7 @@ _LOOKS_OF_MODULES: dict[str, ColumnSpec[Any]] = {
     "told_ms": ColumnSpec("told", 22),
     "count": ColumnSpec("alike", 5),
     "bound_by": ColumnSpec("bound by", 8),
+    "measured_ms": ColumnSpec("measured", 9),
     "origin": ColumnSpec("file", 28),
 }
 

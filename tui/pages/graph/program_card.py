@@ -24,13 +24,14 @@ def card_lines(table: Table[Any], source: Any, row: int, pen: Pen) -> list[Line]
     first, *others = table.chosen(table.json)
     card.head(first.unit.words(first.read(source, [row])[0], ascii_only))
     inner: list[tuple[Field[Any], Any]] = []
+    unknown: list[tuple[str, str]] = []
     for field in others:
         value = field.read(source, [row])[0]
         words = field.unit.words(value, ascii_only)
         if value is not None and field.unit.parts and words == str(value):  # an object that has no words of its own
             inner.append((field, value))
         elif value is None:
-            card.entry(label(field), f"{words}: {field.null}" if field.null else words, "dim")
+            unknown.append((label(field), field.null))
         elif value != "":
             card.entry(label(field), words)
     for field, value in inner:
@@ -41,7 +42,7 @@ def card_lines(table: Table[Any], source: Any, row: int, pen: Pen) -> list[Line]
         for part in field.unit.parts:
             known = part.read(value)
             card.entry(f" {label(part)}", part.unit.words(known, ascii_only) if known is not None else part.null)
-    return card.lines
+    return [*card.lines, *pen.notes((), unknown)]
 
 
 def _rows(fields: Sequence[Field[Any]], source: Any, pen: Pen) -> list[Line]:  # noqa: ANN401 - any list's source

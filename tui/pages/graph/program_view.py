@@ -210,7 +210,8 @@ class ProgramScreen(ListScreen):
 
     def _said(self, pen: Pen) -> list[Line]:
         """The program in a sentence, and what went wrong."""
-        return [*pen.wrap(self.declared.statement, "text", [(" ", "text")]), *pen.notes(self._page.warnings, ())]
+        said = self.declared.statement, *self.declared.notes
+        return [*pen.wrap_all(said, "text", [(" ", "text")]), *pen.notes(self._page.warnings, ())]
 
     def _list_lines(self, pen: Pen, height: int, above: int) -> Sequence[Line]:
         self._above = above
