@@ -63,7 +63,7 @@ _ARROWS = "Letters for hands that stay on the keyboard, arrows for all others."
 _WASD = "The zoom and pan keys of XProf's trace viewer and of Perfetto, which hands know."
 _WAY_OUT = "The way out stays, whatever is open and whatever terminals keep for themselves."
 _DIGITS, _ONE_EACH = tuple("123456789"), "One verb for each number."
-_NO_ARRAYS = "There is no device memory profile (*.prof) beside it."
+_NO_ARRAYS = "No *.prof is beside it: jax.profiler.save_device_memory_profile() makes one."
 _NO_OP = "There is no op under the cursor."
 _NO_PROGRAM, _OF_PROGRAMS = "There is no compiled program here.", "traffic fits roof dump tiles hlo moves"
 _END = "The cursor is at the end."
@@ -131,7 +131,13 @@ GENERAL: tuple[Verb, ...] = (
     Verb("export", ("E",), "Write what is shown to a file", "There is nothing to write.", words="csv save screenshot"),
     Verb("notes", ("W",), "Verdict in full, notes and problems", "There are no notes here.", words="warnings errors"),
     Verb("runs", ("R",), "Choose a run", "No runs were found.", words="run history switch"),
-    Verb("compare", ("D",), "Compare with another run", "There is only one run.", words="diff baseline"),
+    Verb(
+        "compare",
+        ("D",),
+        "Compare with another run",
+        "There is only one run: tpuprof-tui diff A B compares any two profiles.",
+        words="diff baseline",
+    ),
     Verb("hosts", ("H",), "Hosts and cores: compare, choose one", "No hosts were read.", words="straggler late core"),
     Verb("live_arrays", ("L",), "Live arrays: who holds the memory", _NO_ARRAYS),
     Verb("capture", ("C",), "Capture a profile of a running program", "A capture can't begin here."),

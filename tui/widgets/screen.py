@@ -435,7 +435,9 @@ class AppScreen(Screen[None]):
             return BY_NAME["edit"].absent
         excerpt = import_module(_SOURCES).source_excerpt(source)
         if excerpt is None:
-            return f"{printable(source)} is not on this machine."
+            is_whole = source.startswith("/")
+            where = "on this machine." if is_whole else "below this folder: start tpuprof-tui where the sources are."
+            return f"{printable(source)} is not {where}"
         wrong = self.open_editor(excerpt.path, excerpt.first_line + excerpt.marked)
         return wrong or f"Opened {printable(source)} in your editor."
 

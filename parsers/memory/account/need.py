@@ -9,7 +9,7 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass, field
-from tpuprof.parsers.memory.model import CATEGORIES, Buffer, SpaceMemory, space_name
+from tpuprof.parsers.memory.model import CATEGORIES, Buffer, SpaceMemory
 
 MOST_BUFFERS = 2_000  # buffers of a module that advice looks at, the largest ones; what is beyond them is small change
 
@@ -187,7 +187,7 @@ def need_of_memory(page: SpaceMemory, known: Known | None = None) -> Need:
     largest = largest_at(page, position)
     temporary = np.isin(page.live_ranges.category[rows], _TEMPORARY)
     return Need(
-        memory_space=space_name(page.space).lower(),
+        memory_space=page.name.lower(),
         used_bytes=int(page.heap_bytes[position]),
         capacity_bytes=None if page.capacity is None else page.capacity.size_bytes,
         exceeded_bytes=None if page.headroom_bytes is None else -page.headroom_bytes,

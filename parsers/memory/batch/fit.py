@@ -98,7 +98,7 @@ def batch_fit(memory: SpaceMemory, growth: Growth | str, known: Known | None = N
     if memory.space != HBM:
         return BatchFit(unknown=NOT_IN_HBM)
     if memory.capacity is None:
-        return BatchFit(unknown=f"How much {memory.name} the device has is unknown.")
+        return BatchFit(unknown=f"The size of the {memory.name} is unknown.")
     if isinstance(growth, str):
         return BatchFit(unknown=growth)
     there = memory.capacity.size_bytes

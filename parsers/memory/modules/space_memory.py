@@ -220,7 +220,7 @@ def _reasons(memory: model.SpaceMemory) -> dict[str, str]:
     from_start = "Everything in memory at the peak is there from the beginning."
     scoped = f"No instruction says that it uses scoped memory in {where}."
     reasons = {
-        "capacity": f"How much {where} the device has is unknown.",
+        "capacity": f"The size of the {where} is unknown.",
         "peak_unpadded_bytes": elements,
         "padding_bytes": elements,
         "peak_instruction": from_start if memory.instructions else f"The module has no heap trace of {where}.",

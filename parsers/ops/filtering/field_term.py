@@ -118,7 +118,7 @@ def field_term(named: re.Match[str], keys: Collection[str], titles: Mapping[str,
 
     Args:
         keys: of the columns that there are. A term may leave out the unit at the end of a key, and the objects that it
-            is in, where that fits one column.
+            is in, or all of a title but its last word, where that fits one column.
         titles: keys of columns by their titles with ``_`` for each blank.
 
     Raises:
@@ -132,6 +132,7 @@ def field_term(named: re.Match[str], keys: Collection[str], titles: Mapping[str,
         if relation == ":" or "/" in key or (number is None and relation != "="):
             return None
         ends = [of for of in keys if _UNIT.sub("", of).rpartition(".")[2] == key]
+        ends = ends or [of for title, of in titles.items() if title.casefold().endswith(f"_{key.casefold()}")]
         if len(ends) != 1:
             near = ends or meant_columns(key, keys) or get_close_matches(key, [*titles, *keys], n=3, cutoff=0.5)
             raise ValueError(f"there is no column {key}" + (f"; did you mean {' or '.join(near)}?" if near else ""))

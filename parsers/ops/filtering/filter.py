@@ -48,7 +48,7 @@ HELP: tuple[tuple[str, str], ...] = (
     ("side:host", "where it ran: device (TensorCore or SparseCore) or host."),
     (
         "HBM>60%",
-        "a column by its title (of_roof for two words) or key in JSON, over, under or equal to a number, 1us too.",
+        "a column by its title (or its last word) or key in JSON, over, under or equal to a number, 1us too.",
     ),
     ("class=copy", "a column that is this text; kind:gather for one that has it, source=null for unknown."),
 )
@@ -297,6 +297,9 @@ def parse_filter(text: str, keys: Collection[str] = (), titles: Mapping[str, str
         FilterError: a bound that is no time or percentage, an invalid or long regex, an open quote, a term cut short, a
             bound on a column that is not there.
     """
+    for title in titles if " " in text else ():
+        as_shown = re.escape(title.replace("_", " "))
+        text = re.sub(rf"(?<!\S){as_shown}(?=[<>=])", title, text, flags=re.IGNORECASE)
     terms = []
     begin, end = 0, len(text.rstrip())
     while begin < end:

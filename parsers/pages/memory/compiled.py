@@ -291,7 +291,7 @@ def _placed(source: ModuleSource, made: SpaceMemory) -> SpaceMemory:
     """A memory space with what its module's place adds: its name, and why its capacity is unknown."""
     is_limited = made.space in (HBM, model.VMEM, model.SMEM)
     if source.platform == "CPU" and made.space == HBM:
-        why = "the host's, which other processes use too"
+        why = "other processes use it too"
         made = replace(made, own_name="host memory", unknown={**made.unknown, "capacity": why})
     elif made.capacity is None and (source.platform is None or not is_limited):
         why = "--device v5e sets it" if is_limited else NO_LIMIT

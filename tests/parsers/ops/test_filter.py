@@ -234,6 +234,13 @@ def test_each_distinct_text_is_searched_once(distinct: int, searched: int) -> No
         assert filter.parse_filter(word).mask(table).tolist() == expected
 
 
+def test_a_title_of_two_words_is_written_as_the_screen_shows_it() -> None:
+    titles = {"of_roof": "roofline_efficiency", "self_time": "self_time_ps", "time": "share_percent"}
+    for same in (("a of roof<60%", "a OF_ROOF<60%", "a roof<60%"), ("self time>1ms", "self_time>1ms"), ("b time>1",)):
+        first, *others = [filter.parse_filter(text, list(titles.values()), titles) for text in same]
+        assert others == [first] * len(others), same
+
+
 UNITS = {"ps": 1, "ns": 10**3, "us": 10**6, "µs": 10**6, "μs": 10**6, "ms": 10**9, "s": 10**12, "S": 10**12}
 
 

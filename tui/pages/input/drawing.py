@@ -131,7 +131,7 @@ def input_verdict(page: InputPipelinePage, pen: Pen, most: int | None = None) ->
     near = pen.narrower(1)  # text ends before the right edge
     lines = near.wrap(statement, "text", [(f" {sign} ", key)], indent=1)
     lines += near.wrap_all(advice, "text", [(f" {pen.glyphs.arrow} ", "key")])
-    return lines if most is None else pen.cut_after(lines, most, "w")
+    return lines if most is None else pen.cut_after(lines, most, "W")
 
 
 def axis_top(steps: Sequence[StepWait]) -> int:

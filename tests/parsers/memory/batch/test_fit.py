@@ -56,7 +56,7 @@ def _fit_of(hlo: HloModule, memory: SpaceMemory) -> BatchFit:
 def test_what_is_not_known_is_said() -> None:
     hlo = _module("jit_train_step")
     assert _fit_of(hlo, _memory(hlo, VMEM)).unknown.startswith("The compiler chooses what it keeps outside HBM")
-    assert _fit_of(hlo, _memory(hlo, device=None)).unknown == "How much HBM the device has is unknown."
+    assert _fit_of(hlo, _memory(hlo, device=None)).unknown == "The size of the HBM is unknown."
     memory = _memory(hlo)
     nothing = replace(memory, live_ranges=replace(memory.live_ranges, size_bytes=0 * memory.live_ranges.size_bytes))
     assert _fit_of(hlo, nothing).unknown.startswith("Nothing that lies in HBM grows")

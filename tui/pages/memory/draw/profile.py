@@ -245,7 +245,7 @@ def compose_memory_profile(
     low = height < _LOW
     lines = fact_lines(allocator, pen, (index, len(page.allocators)), 2 if low else 3)
     band = None if low else band_of(allocator, runs)
-    notes = pen.cut_after(note_lines(allocator, pen), _MOST_NOTES, "w")
+    notes = pen.cut_after(note_lines(allocator, pen), _MOST_NOTES, "W")
     below = [] if low else [*notes, table_rule(allocator, pen)]
     curve = 0 if low or "fragmentation" in allocator.unknown else 1 if height < TALL else _MOST_CURVE
     rows, fixed = len(allocator.at_peak), len(lines) + 4 + (band is not None) + curve + len(below) + 1

@@ -64,7 +64,7 @@ def compose(page: InferencePage, pen: Pen, height: int | None, cursor: Cursor) -
     tall = height is None or height >= TALL
     lines = [*_headline(page, pen), *([pen.fit([])] if tall else [])]
     about = _about(page, pen)
-    lines += about if tall else pen.cut_after(about, 1, "w")
+    lines += about if tall else pen.cut_after(about, 1, "W")
     lines += session_latencies(page, pen, None if tall else _FEW_LATENCIES)
     rows = 5 if tall else 2
     if page.source == "module runs" and cursor.op is not None:

@@ -125,7 +125,7 @@ async def test_copying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_the_editor_needs_the_file() -> None:
     async with on_stand(screen_of()) as (_, pilot):
-        assert "train/models.py:64 is not on this machine." in await after(pilot, "e")
+        assert "train/models.py:64 is not below this folder: start tpuprof-tui where" in await after(pilot, "e")
         assert "It has no known source line." in await after(pilot, "end", "e")
 
 

@@ -137,8 +137,10 @@ def _plan_lines(triage: Triage, pen: Pen, height: int | None) -> list[Line]:
         wrapped = pen.wrap(triage.plan.sentence + costs, style, [(" plan: ", "strong")])
         lines += wrapped if height is None else wrapped[: 1 if height < _REMARK else 3]
     elif triage.fit is not None:
-        wrapped = pen.wrap(fit_words(triage.fit), "dim" if triage.fit.unknown else "text", [(" ", "text")])
-        lines += wrapped if height is None else wrapped[:1]
+        style = "dim" if triage.fit.unknown else "text"
+        wrapped = pen.wrap(fit_words(triage.fit), style, [(" ", "text")])
+        is_cut = height is not None and len(wrapped) > 1
+        lines += pen.wrap(fit_words(triage.fit, is_short=True), style, [(" ", "text")])[:1] if is_cut else wrapped
     if triage.account is not None and triage.kind in ("compile", "module") and triage.need.buffers:
         most = None if height is None else 0 if height < _REMARK else 1 if height < _AIRY else 2
         lines += _owner_lines(triage.account, pen, most)
