@@ -8,15 +8,20 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from textual.app import App
 
+from tests.demo.make_profile import chunks
+from tests.demo.profile.hlo_cost import Traffic
+from tests.demo.profile.timeline import DemoSpec, programs
 from tests.parsers.session.diff.build import example
 from tests.support.app.scene import press
 from tests.support.app.stage import ENVIRONMENT, NOW, demo_session, make_demo_app, on_stage, settled
+from tests.support.build import session_at
 from tests.support.composed.sparse_cores import BOUND, sparse_profile
 from tests.support.files.counters import with_readings
 from tests.support.files.kernels import traced_kernels
@@ -28,6 +33,9 @@ from tpuprof.parsers.formats.pprof.messages import read_messages
 from tpuprof.parsers.formats.xspace.source import MemorySource
 from tpuprof.parsers.memory.live_arrays import live_arrays
 from tpuprof.parsers.memory.oom.model import OomLog
+from tpuprof.parsers.pages.overview.model import OVERVIEW
+from tpuprof.parsers.session.diff.compare import compare
+from tpuprof.parsers.session.diff.model import Diff
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.demo import demo_path
@@ -71,9 +79,9 @@ FIRST_MINUTE = (
     ("enter", 5, "Enter", "the evidence, the arithmetic, and what to try"),
     ("o", 4.5, "o", "the op that it names, among all ops"),
     ("O", 4.5, "O", "its longest run on the timeline"),
-    ("5", 4.5, "5", "what takes the memory, at the program's peak"),
 )
 """Keys over the demo profile, how long each screen stays, and what stands below it."""
+MENDED = "the scores stay on the chip now: what changed, and how much of that is noise"
 FILM_COLUMNS, FILM_LINES = 104, 30
 
 
@@ -186,17 +194,45 @@ def test_pictures_of_what_the_demo_does_not_have(name: str, tmp_path: Path, monk
     check_picture(name, svg)
 
 
-def test_the_first_minute() -> None:
+def typed(command: str) -> list[Frame]:
+    """A command at a prompt, while it is typed."""
+    counts = (0, len(command) // 3, 2 * len(command) // 3, len(command))
+    return [Frame({0: (words(1, KEY, "$"), words(3, INK, f"{command[:count]}▏"))}, 0.5) for count in counts]
+
+
+def mended(folder: Path) -> Diff:
+    """The demo, and its program where the ops of the finding in `FIRST_MINUTE` take only what it does not claim."""
+    before, after = folder / "before", folder / "after"
+    claim = demo_session().page(OVERVIEW).findings[1]
+    assert claim.title == "attention keeps its scores in HBM"
+    kept = {op.name.encode(): 1 - op.claimed_ps / op.time_ps for op in claim.subject.ops}
+    plans = programs()
+    for place, op in enumerate(plans[0].ops):
+        part = kept.get(op.instruction.name, 1)
+        traffic = Traffic(*(round(size * part) for size in astuple(op.traffic)))
+        least, lasting = round(op.floor_ps * part), round(op.duration_ps * part)
+        plans[0].ops[place] = replace(op, traffic=traffic, floor_ps=least, duration_ps=lasting)
+    before.mkdir()
+    shutil.copy(demo_path(), before)
+    after.mkdir()
+    (after / "demo.xplane.pb").write_bytes(b"".join(chunks(DemoSpec(), plans)))
+    return compare(session_at(before), session_at(after))
+
+
+def test_the_first_minute(tmp_path: Path) -> None:
     keys = [key for key, *_ in FIRST_MINUTE[1:]]
     screens = asyncio.run(shots(keys, FILM_COLUMNS, FILM_LINES))
-    prompt = words(1, KEY, "$")
-    typed = [Frame({0: (prompt, words(3, INK, "tpuprof-tui demo"[:count] + "▏"))}, 0.5) for count in (0, 6, 12, 16)]
     told = [
         Frame(rows, seconds, key, caption)
         for rows, (_, seconds, key, caption) in zip(screens, FIRST_MINUTE, strict=True)
     ]
-    svg = film([*typed, *told], FILM_COLUMNS, FILM_LINES, poster=len(typed))
-    for shown in ("Why is it slow?", "worth", "bound by", "XLA Modules", "Buffers at the peak"):
+    begin, command = typed("tpuprof-tui demo"), "tpuprof-tui diff before after"
+    change = asyncio.run(
+        shot(DIFF_APP(mended(tmp_path), detect(COLOURS), environ=COLOURS), [], FILM_COLUMNS, FILM_LINES)
+    )
+    frames = [*begin, *told, *typed(command), Frame(change, 6, command, MENDED)]
+    svg = film(frames, FILM_COLUMNS, FILM_LINES, poster=len(begin))
+    for shown in ("Why is it slow?", "saves", "bound by", "XLA Modules", "FASTER"):
         assert shown in said(svg)
     check_picture("first-minute", svg)
 
