@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from tpuprof.parsers.base.errors import behind_wall
 from tpuprof.parsers.base.intervals import grouped
 from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.pages.ops.key import OPS
-from tpuprof.parsers.pages.program.ops import Measured, ProgramOp, ProgramRow
+from tpuprof.parsers.pages.program.ops import Measured, ProgramOp, ProgramRow, op_of
 from tpuprof.parsers.pages.shared.key import SUMMARIES, PageSession
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.pages.ops.ops import OpsPage
 
 Key = TypeVar("Key")
 
@@ -57,6 +63,17 @@ def _mean(runs: Iterable[Sequence[float]]) -> Measured | None:
     """How many runs, and their mean, out of how many there are and how long they took together, a pair a part."""
     count, all_ps = (sum(column) for column in zip((0, 0), *runs, strict=True))
     return Measured(int(count), all_ps / count) if count else None
+
+
+def op_of_page(page: OpsPage, row: int, module: HloModule | None) -> ProgramOp | None:
+    """One op of a profile as `op_of` has it, with its runs; None without its module, or where it is damaged."""
+    if module is None:
+        return None
+    table = page.table
+    look = partial(op_of, module, table.name[row], page.device_type)
+    op = behind_wall("tell its time by its tiles", look, [], is_decoder=True)
+    measured = _mean([(int(table.occurrences[row]), int(table.self_ps[row]))])
+    return None if op is None else replace(op, measured=measured)
 
 
 def slow_ops(ops: Sequence[ProgramOp]) -> list[ProgramOp]:

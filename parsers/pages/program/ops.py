@@ -16,6 +16,7 @@ from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.tpus import generation_of
+from tpuprof.parsers.base.words import binary_parts, sentence_name, size
 from tpuprof.parsers.formats.hlo.graph import HloGraph
 from tpuprof.parsers.formats.hlo.matrix import MatrixWork, matrix_bits, matrix_works
 from tpuprof.parsers.formats.hlo.modules import HloModule
@@ -75,7 +76,7 @@ _SLOW = frozenset((b"tanh", b"log", b"log-plus-one", b"exponential-minus-one", b
 _CHOOSING = frozenset((b"gather", b"scatter", b"sort"))
 _MOVES = frozenset((b"copy", b"transpose", b"reshape", b"slice", b"pad", b"concatenate", b"dynamic-update-slice"))
 _LANES, _LARGE, _ROWS, _FEW_FLOPS = 64, 10**6, 8, 10**9
-_PS, _DEEPEST, _LONGEST = 1e12, 32, 1000
+_PS, _DEEPEST, _LONGEST, _NAMED = 1e12, 32, 1000, 2
 _MOST_CYCLES = 20_000
 """Of ops inside VMEM: the largest that was measured has 15,242."""
 
@@ -158,6 +159,30 @@ class ProgramOp:
     def streamed_bytes(self) -> int:
         """Bytes that it moves through HBM, each array as often as its tiles stream it."""
         return sum(self.writes) + sum(read.bytes * read.streams for read in self.reads)
+
+    @property
+    def streamed(self) -> list[Read]:
+        """The operands that its tiles stream from HBM more than once, those with most bytes first."""
+        often = [read for read in self.reads if read.streams > 1 and read.bytes]
+        return sorted(often, key=lambda read: -read.bytes * read.streams)
+
+    @property
+    def tile_words(self) -> str:
+        """What the tiles of a product make it move, in a sentence; empty where its tiles are unknown."""
+        if self.tiles is None or not self.tiles.axes:
+            return ""
+        steps = " x ".join(str(axis.steps) for axis in self.tiles.axes if axis.steps > 1) or "1"
+        often = [f"{sentence_name(read.name)} {read.streams} times" for read in self.streamed[:_NAMED]]
+        words = f"{steps} tiles stream {' and '.join(often) or 'nothing more than once'}"
+        words = f"{words}: {size(self.streamed_bytes)} for {size(self.hbm_bytes)} at least"
+        scoped = self.tiles.scoped_bytes
+        return words if scoped is None else f"{words}; {' '.join(binary_parts(scoped))} of scoped VMEM"
+
+
+def op_of(module: HloModule, name: str, device: str | None) -> ProgramOp | None:
+    """One op on a type of device; None where the module does not have it, or the device's peaks are unknown."""
+    proto, chip = module.instruction_proto(name), generation_of(device)
+    return None if proto is None or chip is None or chip not in CHIPS else _op(module, proto, chip, 1, "")
 
 
 def program_ops(module: HloModule, chip: str) -> list[ProgramOp]:

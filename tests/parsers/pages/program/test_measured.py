@@ -110,8 +110,8 @@ def test_what_carries_a_collective_along_does_not_move_its_arrays() -> None:
     assert (ended.reason, ended.bound_ps, ended.hbm_bytes, ended.category) == (COLLECTIVE, 0, 0, "collective")
 
 
-def read(path: Path | str, page: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    assert main(["report", page, str(path), "--json"]) == 0
+def read(path: Path | str, page: str, capsys: pytest.CaptureFixture[str], *more: str) -> dict[str, Any]:
+    assert main(["report", page, str(path), *more, "--json"]) == 0
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     return found
 
@@ -141,6 +141,11 @@ def test_measured_is_what_other_pages_say(capsys: pytest.CaptureFixture[str]) ->
         assert (op["measured_ps"], op["occurrences"]) == (row["average_self_time_ps"], row["occurrences"])
         middle = 0 if op["told_ps"] is None else sum(op["told_ps"].values()) / 2
         assert op["times"] == (pytest.approx(op["measured_ps"] / middle) if middle else None)
+    first, one = found["ops"][0], read("demo", "op", capsys, found["ops"][0]["name"])["compiled"]
+    assert {key: one[key] for key in first.keys() & one.keys() - {"tiles"}} == {
+        key: first[key] for key in ("bound_ps", "times", "hbm_bytes", "streamed_bytes")
+    }
+    assert [one["told_low_ps"], one["told_high_ps"]] == [*first["told_ps"].values()]
 
 
 def test_ops_that_took_clearly_longer_than_told_are_named_by_what_they_lose() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.base.words import factor_text
 from tpuprof.parsers.files.source_lines import SourceExcerpt
 from tpuprof.parsers.ops.roofline import AT_THE_PEAK, Rates, above_peak
 from tpuprof.parsers.ops.streams.attribution import kernel_name
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.pages.ops.op_profile import OpProfilePage, OpTree
     from tpuprof.parsers.pages.ops.ops import OpsPage
     from tpuprof.parsers.pages.ops.sources import SourcesPage
+    from tpuprof.parsers.pages.program.ops import ProgramOp
 
 CARD = (
     ("time", "self time, all occurrences and cores together, and its share of the self time of all ops."),
@@ -42,6 +44,10 @@ CARD = (
     ("stalled", "the part of its time in which it waited for a copy by DMA."),
     ("bound by", "which roof of the device limits it, by its FLOPs per byte, and how close it comes to that roof."),
     ("matrix", "the sizes of a matrix product, and the sizes that the matrix unit pads them to."),
+    (
+        "tiles",
+        "how often the compiler's tiles of a product stream its arrays from HBM, and what they are told to take.",
+    ),
     ("padding", "shapes that do not fill their tiles: wasted memory and work."),
     ("source, called", "the line of code that made it, and its call stack."),
 )
@@ -61,10 +67,11 @@ def op_card(
     excerpt: SourceExcerpt | None = None,
     op_count: int = 1,
     uses: Sequence[KernelRow] = (),
+    compiled: ProgramOp | None = None,
 ) -> list[Line]:
     """Everything about one HLO op, what matters most first; or about a group of ops, with the texts of the longest.
 
-    Of a custom call, `uses` is what it and its scopes use of the units.
+    Of a custom call, `uses` is what it and its scopes use of the units; `compiled` is what its program says of it.
     """
     card, row, table = Card(pen, LABEL), details.row, page.table
     kind, program = page.op_class[row], short_program(page.program[row], pen.glyphs)
@@ -90,6 +97,7 @@ def op_card(
     if math.isfinite(stall):
         card.entry("stalled", f"{share(stall / max(1, total))} waiting for DMA")
     _matrix(card, details)
+    _tiles(card, compiled)
     _padding(card, details)
     card.known("op", table.framework_op[row].rstrip(":"))
     _core(card, page, row)
@@ -289,6 +297,19 @@ def _matrix(card: Card, details: OpDetails) -> None:
         words += f"; padded most: {work.padded_dimension} ({work.meaning})"
     words += f"; {len(known) - 1} more inside" if len(known) > 1 else ""
     card.entry("matrix", words, "good" if part >= 0.9 else "warn" if part >= 0.5 else "bad")
+
+
+def _tiles(card: Card, op: ProgramOp | None) -> None:
+    """What its tiles stream, and what is told beside what was measured."""
+    if op is None or op.bound_ps is None or not op.tile_words:
+        return
+    card.entry("tiles", op.tile_words)
+    if op.told_ps is None:
+        card.entry("", f"at least {duration(op.bound_ps)}; no more is claimed: {op.reason}", "dim")
+        return
+    low, high = map(duration, op.told_ps)
+    took = "" if op.times is None else f"; took {factor_text(op.times)} of told"
+    card.entry("", f"told {low} to {high}, at least {duration(op.bound_ps)}{took}")
 
 
 def _padded(plain: int | None, padded: int | None, glyphs: Glyphs) -> str:

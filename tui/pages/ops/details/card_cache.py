@@ -16,6 +16,7 @@ from tpuprof.parsers.formats.hlo.programs import HloModules, module_of
 from tpuprof.parsers.pages.ops.details import op_details
 from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage, FrameworkTypes, framework_rows
 from tpuprof.parsers.pages.ops.sources import SourceTrees, source_trees
+from tpuprof.parsers.pages.shared.key import Later, named_in
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.details.card import op_card
@@ -34,6 +35,8 @@ Key = int | str | None
 """What can be fetched: the module of a program id, lines around a place in code, `CALLS`, or (None) the ops by line."""
 
 Found: TypeAlias = Any  # what there is for a key is of the key's kind; see `fetch`
+_OP_OF_PAGE = "tpuprof.parsers.pages.program.measured:op_of_page"
+_op_of_page = Later(_OP_OF_PAGE)
 CALLS = "custom calls"  # what is asked for to know what custom calls use of the units; no source is called so
 CUSTOM_CALL = "custom-call"
 
@@ -122,20 +125,24 @@ def fetch(key: Key, pages: OpPages) -> object:
         return source_trees(pages.ops)
     if key == CALLS:
         return pages.calls() if pages.calls is not None else ()
-    return source_excerpt(key) if isinstance(key, str) else module_of(pages.modules, key)
+    if isinstance(key, str):
+        return source_excerpt(key)
+    named_in(_OP_OF_PAGE)  # what cards need with a module takes a while to import
+    return module_of(pages.modules, key)
 
 
 def hlo_card(cards: CardCache, row: int, pen: Pen, groups: OpGroups | None = None) -> list[Line]:
     """The card of an HLO op, with what is fetched so far; or of a group of them, with the texts of its longest op."""
     page, own = cards.pages.listed, row if groups is None else int(groups.main[row])
     program = int(page.table.program_id[own])
-    details = op_details(page, own, cards.module(program))
+    module = cards.module(program)
+    details, compiled = op_details(page, own, module), _op_of_page(page, own, module)
     excerpt = cards.excerpt(details.source)
     if groups is not None:
-        return op_card(groups.page, replace(details, row=row), pen, excerpt, int(groups.op_count[row]))
+        return op_card(groups.page, replace(details, row=row), pen, excerpt, int(groups.op_count[row]), (), compiled)
     is_call = cards.pages.calls is not None and page.table.category[row] == CUSTOM_CALL
     uses = cards.uses(program, int(page.table.symbol_id[row])) if is_call else ()
-    return op_card(page, details, pen, excerpt, uses=uses)
+    return op_card(page, details, pen, excerpt, uses=uses, compiled=compiled)
 
 
 def framework_texts(page: FrameworkOpsPage, ops: OpsPage, name: str, types: FrameworkTypes | None = None) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.pages.graph.model import NO_SIZE
@@ -14,7 +14,10 @@ from tpuprof.parsers.pages.ops.one_op import NO_RUN, NO_SCOPE, OpPage, Spread
 from tpuprof.tui.pages.ops.fields import common
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
 from tpuprof.tui.report.fields import Field, Metric, Table, attribute, in_order, named, of_each
-from tpuprof.tui.report.units import BYTES, COUNT, FLAG, SHARE, TEXT, TEXTS, TIME_PS, VERBATIM
+from tpuprof.tui.report.units import BYTES, COUNT, FLAG, NUMBER, SHARE, TEXT, TEXTS, TIME_PS, VERBATIM
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.pages.program.ops import ProgramOp
 
 MOST_SHOWN = 3
 """Rows of each list where no limit is given: the page is to be read whole."""
@@ -32,6 +35,7 @@ class OpReport:
         details: what the profile's texts say of the longest of its HLO ops.
         here: what is around that; None where `why_no_graph` says why.
         is_whole: whether its HLO text is shown whole.
+        compiled: what its compiled program says of it, beside its runs; None without that.
     """
 
     asked: str
@@ -40,6 +44,7 @@ class OpReport:
     here: Neighbourhood | None
     why_no_graph: str
     is_whole: bool
+    compiled: ProgramOp | None
 
     @property
     def elsewhere(self) -> list[str]:
@@ -158,6 +163,22 @@ _CLONES = "ops whose names differ from its name only by numbers, including itsel
 _LINE = "the source line of the longest of its HLO ops"
 _STEP = "its runs' time in a step of a core, the mean over all steps and cores"
 
+_NOT_TOLD = "report program says why: its HLO has no tiles, or nothing was claimed of such an op"
+_COMPILED = (
+    ("bound_ps", TIME_PS, "what one run takes at least: FLOPs at the peak, or bytes at HBM's", ""),
+    (
+        "told_low_ps",
+        TIME_PS,
+        "the least that the compiler's tiles tell, for one run; nobody measured it",
+        "told_ps.low",
+    ),
+    ("told_high_ps", TIME_PS, "the most of it", "told_ps.high"),
+    ("times", NUMBER, "how many times the middle of that its mean self time is", ""),
+    ("hbm_bytes", BYTES, "that it moves through HBM, each array once", ""),
+    ("streamed_bytes", BYTES, "the same, each array as often as the tiles stream it", ""),
+    ("tiles", TEXT, "what the tiles of a product stream, in a sentence", "tile_words"),
+)
+
 METRICS: tuple[Metric[OpReport], ...] = (
     _of("op", TEXT, "the name that was asked for", name="asked"),
     _of("is_framework_op", FLAG, "whether that is the name of a framework op", name="page.found.is_framework_op"),
@@ -177,6 +198,10 @@ METRICS: tuple[Metric[OpReport], ...] = (
     _of("scope.fraction", SHARE, "its part of that", "of the scope", null=NO_SCOPE, name=f"{_SCOPE}.fraction"),
     _of("clones.count", COUNT, _CLONES, "clones, this op included", name="page.clones"),
     _of("clones.self_time_ps", TIME_PS, "of this op and its clones", "self time of all clones", name="page.clones_ps"),
+    *(
+        _of(f"compiled.{key}", unit, meaning, null=_NOT_TOLD, name=f"compiled.{name or key}")
+        for key, unit, meaning, name in _COMPILED
+    ),
     _of("source", TEXT, _LINE, "source", null=common.NO_SOURCE, name="details.source"),
     _of("source_stack", TEXTS, "the calls that led there, outermost first", name="calls"),
     _of("expression", TEXT, "its HLO text, a long one cut: --limit 0 has it whole", null=common.NO_EXPRESSION),

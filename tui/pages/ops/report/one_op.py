@@ -24,6 +24,7 @@ from tpuprof.tui.report.fields import Table, metric_rows, row_words, screen_colu
 from tpuprof.tui.report.page import OF_PEOPLE, ReportRequest
 
 _WARNINGS = attrgetter("page.found.page.warnings")
+_op_of_page = drawn_by("tpuprof.parsers.pages.program.measured:op_of_page")
 _card = drawn_by("tpuprof.tui.pages.ops.details.card:op_card")
 
 
@@ -39,8 +40,10 @@ def read(request: ReportRequest) -> OpReport:
     except ProfileError as error:
         why = error.sentence.rstrip(".")
     graph = None if here is None else here.program.graph.module
-    asked = options.get("op") or page.found.page.table.name[page.found.main]
-    return OpReport(asked, page, op_details(page.found.page, page.found.main, graph), here, why, not _most(request))
+    ops, main = page.found.page, page.found.main
+    details, compiled = op_details(ops, main, graph), _op_of_page(ops, main, graph)
+    asked = options.get("op") or ops.table.name[main]
+    return OpReport(asked, page, details, here, why, not _most(request), compiled)
 
 
 def declare(report: OpReport, request: ReportRequest) -> Declared:
@@ -115,7 +118,7 @@ def _text(report: OpReport, most: int, pen: Pen) -> list[Line]:
     if report.elsewhere:
         lines += pen.wrap(f"Also in {', '.join(report.elsewhere[:4])}: --module takes one of these.", "dim")
     excerpt = source_excerpt(report.details.source) if report.details.source else None
-    lines += _card(ops, replace(report.details, expression=report.expression), pen, excerpt)
+    lines += _card(ops, replace(report.details, expression=report.expression), pen, excerpt, compiled=report.compiled)
     if len(page.found.rows) > 1:
         rows = list(page.found.rows)
         lines.append(pen.rule("HLO ops", counted(len(rows), "op")))

@@ -7,13 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.demo.profile.hlo_module import Module
 from tests.support.build import present
 from tests.support.made.big_table import big_page
 from tpuprof.parsers.files.source_lines import SourceExcerpt
 from tpuprof.parsers.formats.hlo.matrix import MatrixWork
+from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.shapes import parse_shape
 from tpuprof.parsers.ops.roofline import AWAITED, ESTIMATED, STARTED, UNEXPLAINED, above_peak
 from tpuprof.parsers.pages.ops.details import OpDetails, ShapeNote, op_details
+from tpuprof.parsers.pages.program.ops import Measured, ProgramOp, op_of
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs, Line, line_width, plain
 from tpuprof.tui.pages.ops.details.card import op_card
@@ -29,8 +32,14 @@ def details(*shapes: str, matrix: tuple[MatrixWork, ...] = (), row: int = 0) -> 
     return OpDetails(row, "%fusion.0 = f32[8] fusion()", False, "", (), tuple(map(note, shapes)), matrix, 128)
 
 
-def card(known: OpDetails, width: int = 60, glyphs: Glyphs = BLOCK, excerpt: SourceExcerpt | None = None) -> str:
-    lines = op_card(PAGE, known, Pen(width, glyphs), excerpt)
+def card(
+    known: OpDetails,
+    width: int = 60,
+    glyphs: Glyphs = BLOCK,
+    excerpt: SourceExcerpt | None = None,
+    compiled: ProgramOp | None = None,
+) -> str:
+    lines = op_card(PAGE, known, Pen(width, glyphs), excerpt, compiled=compiled)
     assert all(line_width(line) == width for line in lines)
     return "\n".join(plain(line).rstrip() for line in lines)
 
@@ -54,6 +63,23 @@ def test_no_padding_and_unknown_padding_are_told_apart() -> None:
 def test_host_memory_is_named() -> None:
     assert "host memory" in card(details("f32[8,128]{1,0:T(8,128)S(5)}"))
     assert "host memory" not in card(details("f32[8,128]{1,0:T(8,128)S(1)}"))
+
+
+@pytest.mark.parametrize(
+    ("op", "said"),
+    [
+        ("fusion.397", "told 3.00 ms to 7.01 ms, at least 2.79 ms; took 1.40x of told"),
+        ("fusion.315", "at least 2.79 ms; no more is claimed: functions such as tanh"),
+        ("copy.69", ""),
+    ],
+)
+def test_tiles_and_what_they_tell(op: str, said: str) -> None:
+    """Of a product; of one of which nothing is claimed; and of what has no tiles."""
+    found = present(op_of(HloModule(Module("jit_train_step").proto), op, "TPU v5 lite"))
+    text = card(details(), 110, compiled=replace(found, measured=Measured(3, 7.006e9)))
+    assert said in text and bool(said) == ("tiles" in text)
+    if op == "fusion.397":
+        assert "16 x 15 x 4 tiles stream get-tuple-element.2520 16 times and async-collective-done.3 15 times" in text
 
 
 def work(share: float | None, n: int, padded_n: int) -> MatrixWork:
