@@ -24,7 +24,7 @@ from tests.fence.reports import DUMP, rounded
 
 ROOT = Path(__file__).parents[2]
 CORE = Path("parsers", "formats", "xspace", "core")
-FENCES = ("tests/fence", "tests/parity/fence")
+FENCES = ("tests/fence", "tests/parity/fence", "tests/insight/test_score.py")
 
 
 def main() -> int:
@@ -80,7 +80,7 @@ def made(root: Path, reports: Path, names: Sequence[str]) -> str:
         for folder in ("parsers", "tui"):
             (package / folder).symlink_to(root / folder)
         chosen = ["-k", " or ".join(names)] if names else []
-        fences = [fence for fence in FENCES if (root / fence).is_dir()]
+        fences = [fence for fence in FENCES if (root / fence).exists()]
         path = os.pathsep.join((library, str(root)))
         ran = subprocess.run(
             [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *chosen, *fences],

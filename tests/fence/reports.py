@@ -17,7 +17,7 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -194,19 +194,24 @@ def check(hashes: Path, calls: Sequence[Call], root: Path) -> None:
     Args:
         root: the folder that the calls run in; it is called ROOT in the reports.
     """
-    found: dict[str, str] = {}
-    dump = os.environ.get(DUMP)
+    texts: dict[str, str] = {}
     with same_everywhere(root):
         for call in calls:
-            text, key = said(call, root), " ".join(call)
-            found[key] = digest(text)
+            text = texts[" ".join(call)] = said(call, root)
             printed, _, errors = text.rpartition("--- 0\n")
             if printed and not errors:
                 check_form(call, printed)
-            if dump:
-                folder = Path(dump) / hashes.stem
-                folder.mkdir(parents=True, exist_ok=True)
-                (folder / re.sub(r"[^A-Za-z0-9.=-]+", "_", key)).write_text(text, "utf-8", "backslashreplace")
+    hold(hashes, texts)
+
+
+def hold(hashes: Path, texts: Mapping[str, str]) -> None:
+    """Holds texts by their names against the hashes that a file has."""
+    found = {key: digest(text) for key, text in texts.items()}
+    if dump := os.environ.get(DUMP):
+        folder = Path(dump) / hashes.stem
+        folder.mkdir(parents=True, exist_ok=True)
+        for key, text in texts.items():
+            (folder / re.sub(r"[^A-Za-z0-9.=-]+", "_", key)).write_text(text, "utf-8", "backslashreplace")
     if hashes.exists() and not os.environ.get("UPDATE_GOLDEN"):
         stored = json.loads(hashes.read_text("utf-8"))
         if changed := [key for key in found | stored if found.get(key) != stored.get(key)]:
