@@ -25,7 +25,7 @@ from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner, op_owners
 from tpuprof.parsers.steps.aligned import AlignedSteps, InputSource
 from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.step_account import tpu_account
-from tpuprof.parsers.steps.times import HOST_TRANSFER, INFEED, PART_COUNT, SlowOp
+from tpuprof.parsers.steps.times import HOST_TRANSFER, INFEED, PART_COUNT
 
 US = 1_000_000  # picoseconds
 PEAKS = Peaks(flops_per_second=100e12, hbm=1000e9)
@@ -44,10 +44,8 @@ def grid(
     host_transfer: Times = 0,
     hosts: int = 1,
     source: StepSource = "steps",
-    slow_ops: tuple[SlowOp, ...] = (),
     all_reduce: Sequence[Sequence[tuple[int, int, int]]] | None = None,
     collectives: Mapping[str, Times] | None = None,
-    compiling: Times = 0,
     barriers: Times = 0,
 ) -> AlignedSteps:
     """Steps one after the other, as long as their classes together.
@@ -55,7 +53,7 @@ def grid(
     Args:
         all_reduce: step, id and duration by core.
         collectives: those with a name; all others are one.
-        compiling, barriers: the part of idle time in which the host compiles, and in which cores wait at barriers.
+        barriers: the part of idle time in which cores wait at barriers.
     """
 
     def cells(times: Times) -> NDArray[np.int64]:
@@ -81,7 +79,7 @@ def grid(
         duration_ps=duration,
         part_ps=part_ps,
         class_ps=class_ps,
-        owner_ps=_owners(class_ps, part_ps, input_source, {"compile": cells(compiling), "barrier": cells(barriers)}),
+        owner_ps=_owners(class_ps, part_ps, input_source, cells(barriers)),
         between_ps=np.zeros((cores, steps, len(OWNERS)), np.int64),
         work=nothing,
         feed_work=nothing,
@@ -92,7 +90,7 @@ def grid(
         collective_names=(*(collectives or {}), ""),
         collective_ps=times,
         hops=np.zeros((cores, 3, times.shape[2]), np.int64),
-        slow_ops=slow_ops,
+        slow_ops=(),
         core_names=tuple(f"host{core * hosts // cores}:{core}" for core in range(cores)),
         hosts=np.arange(cores) * hosts // cores,
         input_source=input_source,
@@ -119,15 +117,14 @@ def _owners(
     class_ps: NDArray[np.int64],
     part_ps: NDArray[np.int64],
     source: InputSource | None,
-    of_idle: Mapping[Owner, NDArray[np.int64]],
+    barriers: NDArray[np.int64],
 ) -> NDArray[np.int64]:
     """The account of these steps, in which computing ops are all loss."""
     out = np.zeros((*class_ps.shape[:2], len(OWNERS)), np.int64)
     for column, name in enumerate(OP_CLASSES):
         out[:, :, OWNERS.index(_OWNER_OF[name])] += class_ps[:, :, column]
-    for owner, times in of_idle.items():
-        out[:, :, OWNERS.index(owner)] += times
-        out[:, :, OWNERS.index("between_ops")] -= times
+    out[:, :, OWNERS.index("barrier")] += barriers
+    out[:, :, OWNERS.index("between_ops")] -= barriers
     holder = OWNERS.index("between_ops" if source == "host" else "host_transfer")
     waits = np.minimum(part_ps[:, :, INFEED], out[:, :, holder])
     out[:, :, holder] -= waits

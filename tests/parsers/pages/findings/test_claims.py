@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.parsers.pages.findings.build import US, Op, evidence, findings, found, grid, the
+from tests.parsers.pages.findings.build import US, Op, evidence, findings, grid, the
 from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.pages.findings import claims
 from tpuprof.parsers.pages.findings.budget import Budget, budget
@@ -130,11 +129,3 @@ def test_advice_to_overlap_says_what_there_is_to_hide_behind() -> None:
     little = evidence(grid({"compute": 20, "collective": 80}))
     assert "Compute takes 20.0 µs" in the("collective", little).advice
     assert "What computes" not in the("collective", evidence(grid({"compute": 80, "collective": 20}))).advice
-
-
-def test_later_findings_get_what_is_left() -> None:
-    """Nothing of the collectives is left where all that they take is waiting for the core that is fed late."""
-    proof = two_findings()
-    all_waits = replace(proof, grid=grid({"compute": 80, "host": np.array([[0.0] * 10, [20.0] * 10])}))
-    assert found("collective", all_waits) is None
-    assert the("collective", proof).worth_ps == pytest.approx(18 * US, rel=1e-6)

@@ -6,7 +6,6 @@ import math
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -61,14 +60,6 @@ def test_nothing_at_all_has_no_findings() -> None:
     assert findings(evidence(None, total=0, cores=0)) == ()
     assert findings(evidence(None, total=100)) != ()  # a capture in which nothing ran: idle
     assert findings(evidence(grid({}), total=0, cores=0)) == ()
-
-
-def test_findings_stand_by_worth_and_share_the_time_out() -> None:
-    times = {"compute": 40, "collective": 12, "copy": 16, "host": 14, "idle": 18}
-    ops = [Op("copy.1", "copy", 320), Op("all-reduce.1", "all-reduce", 240)]
-    found = check(evidence(grid(times, waits=14, input_source="infeed"), ops))  # type: ignore[arg-type]
-    assert [finding.kind for finding in found] == ["idle", "copy", "input", "collective"]
-    assert math.fsum(finding.worth_ps or 0 for finding in found) == pytest.approx(60 * US)
 
 
 def test_a_long_name_is_cut_in_sentences_and_whole_in_the_place() -> None:

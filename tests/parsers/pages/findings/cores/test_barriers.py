@@ -8,9 +8,6 @@ import numpy as np
 import pytest
 
 from tests.parsers.pages.findings.build import US, Op, evidence, found, grid, the
-from tests.support.build import PlaneBuilder, trace_of
-from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.hosts.summary import summarise
 from tpuprof.parsers.pages.findings.finding import Evidence, JumpTarget
 
 
@@ -20,42 +17,9 @@ def waiting(first: float, second: float) -> Evidence:
     return replace(evidence(steps), barriers={"host0:0": round(first * US * 10), "host0:1": round(second * US * 10)})
 
 
-def test_cores_that_wait_for_each_other() -> None:
-    finding = the("barrier", waiting(10, 8))
-    assert finding.title == "Cores wait for each other at barriers" and finding.place == JumpTarget("timeline")
-    assert finding.worth_ps == pytest.approx(9 * US)
-    assert finding.evidence[1] == "Core host0:0 waits longest, 10.0 µs a step; core host0:1 shortest, 8.00 µs."
-
-
-def test_the_core_that_all_others_wait_for_is_named() -> None:
-    assert the("barrier", waiting(12, 1)).title == "Cores wait for core host0:1 at barriers"
-
-
-def test_the_idle_time_of_barriers_is_in_no_other_finding_and_no_longer_than_it() -> None:
-    assert the("idle", waiting(10, 8)).worth_ps == pytest.approx(11 * US)
-    assert the("barrier", waiting(90, 90)).worth_ps == pytest.approx(20 * US)
-    assert found("idle", waiting(90, 90)) is None
-
-
 def test_short_waits_are_none_and_one_core_waits_for_nobody() -> None:
     assert found("barrier", waiting(1.9, 2)) is None
     assert found("barrier", replace(waiting(10, 10), barriers={"host0:0": 100 * US})) is None
-
-
-def test_waits_at_barriers_are_read_from_the_cores_own_line_and_in_its_steps() -> None:
-    space = XSpace()
-    for core in range(2):
-        plane = PlaneBuilder(space, f"/device:TPU:{core}", core + 1)
-        steps, ops = plane.line("Steps"), plane.line("XLA Ops")
-        for step in range(3):
-            plane.event(steps, plane.event_id(str(step)), (10 + step * 100) * US, 100 * US)
-            plane.event(ops, plane.event_id("%fusion.1 = f32[8] fusion()", "fusion.1"), (30 + step * 100) * US, 70 * US)
-        if core == 0:
-            line = plane.line("XLA TraceMe")
-            for begin in (0, 110, 210):
-                plane.event(line, plane.event_id("barrier-cores"), begin * US, 15 * US)
-            plane.event(line, plane.event_id("dependency-wait"), 110 * US, 90 * US)
-    assert dict(summarise(trace_of(space), "host").barriers) == {"host:0": 35 * US}
 
 
 def offloaded(share: float, name: str = "all-gather.3", category: str = "async-done") -> Evidence:

@@ -15,7 +15,7 @@ from tpuprof.parsers.base.intervals import medians
 from tpuprof.parsers.ops.core.times import CoreOpTimes
 from tpuprof.parsers.ops.host_events.activity import Activity, IdleTime
 from tpuprof.parsers.pages.findings.cores.late import RankedTimes
-from tpuprof.parsers.pages.findings.finding import Evidence, JumpTarget
+from tpuprof.parsers.pages.findings.finding import Evidence
 
 EACH = slice(None)
 
@@ -39,22 +39,6 @@ def one(extra: float, count: int = 8, at: int = 3) -> Times:
     times = np.full((count, 10), 100.0)
     times[at] += extra
     return times
-
-
-def test_a_core_that_computes_longer_while_the_others_wait_is_found() -> None:
-    proof = cores(one(12))
-    finding = the("straggler", proof)
-    assert finding.title == "Core host0:3 computes 12.0% longer than the others"
-    assert (finding.worth_ps, finding.is_estimate, finding.place) == (12 * US, True, JumpTarget("timeline", "0"))
-    assert finding.evidence == (
-        "It computes for 112 µs a step, the median of the others for 100 µs; this holds for 10 of 10 steps.",
-        "The others spend 12.0 µs more in collectives and idle for 0 more.",
-        "Of this, 12.0 µs a step is time below the roof of its ops.",
-    )
-    # 18.5 of 120 are collectives on average; seven of eight cores wait 12 of them for the late one
-    rest = the("collective", proof)
-    assert rest.worth_ps == pytest.approx((18.5 - 12 * 7 / 8) * US)
-    assert "10.5 µs of waiting counted by other findings is left out" in rest.basis
 
 
 @pytest.mark.parametrize(
@@ -96,25 +80,6 @@ def test_a_core_is_late_by_what_it_takes_longer(proof: Evidence, core: int, long
     assert finding.worth_ps == pytest.approx(worth * US)
 
 
-def test_a_core_that_is_late_every_other_step_is_found_with_its_rhythm() -> None:
-    times = np.asarray(one(12))
-    times[3, ::2] = 100
-    finding = the("straggler", cores(times))
-    assert finding.title == "Core host0:3 computes 12.0% longer than the others every other step"
-    assert finding.worth_ps == 6 * US
-    assert finding.evidence[0] == "Every other step it is behind the others by 12.0 µs, in the other steps 0."
-
-
-def test_a_host_whose_cores_are_all_late_is_found() -> None:
-    times = np.full((8, 10), 100.0)
-    times[4:] = 110
-    proof = cores(times, hosts=2, waits="idle")
-    finding = the("straggler", proof)
-    assert finding.title == "Host host1 computes 10.0% longer than the others"
-    assert finding.worth_ps == 10 * US
-    assert the("idle", proof).worth_ps == pytest.approx((15 - 10 / 2) * US)  # half of the cores wait 10 for the others
-
-
 @given(st.data())
 def test_the_median_of_the_others_is_theirs_alone(data: st.DataObject) -> None:
     """Ranks give what leaving out the rows and sorting again would; ties and several rows included."""
@@ -142,13 +107,6 @@ def slower(factors: list[float]) -> Evidence:
     return with_(proof, core_ops=CoreOpTimes(names, ops, times, np.full((8, 6), 10)))
 
 
-def test_a_core_that_is_slower_at_every_op_is_a_slow_chip() -> None:
-    finding = the("slow-core", slower([1.03] * 6))
-    assert finding.title == "Core host0:3 is 3.0% slower than the others at the same ops"
-    assert finding.worth_ps == pytest.approx(3 * US)
-    assert "It is slower at 6 of the 6 largest ops: the chip is slow, its work is the same." in finding.evidence
-
-
 def test_chips_that_are_slow_beside_the_slowest_are_named_with_what_it_costs_alone() -> None:
     busy = np.full((8, 10), 100.0)
     busy[3], busy[5] = 130, 112
@@ -172,34 +130,6 @@ def test_ops_that_take_no_time_do_not_clear_a_slow_chip() -> None:
     times[:, 5] = 1  # a loop beside its body takes as long on all cores
     finding = the("slow-core", with_(proof, core_ops=CoreOpTimes(known.cores, known.ops, times, known.occurrences)))
     assert "It is slower at 5 of the 6 largest ops: the chip is slow, its work is the same." in finding.evidence
-
-
-def test_work_that_the_other_cores_have_unlike_shares_of_is_uneven_and_not_one_cores_own() -> None:
-    """Experts of four cores: what the busiest has beyond the mean can be given to the others."""
-    loads = [30.0, 60.0, 25.0, 20.0]
-    busy = np.repeat(70 + np.array(loads)[:, None], 10, axis=1)
-    reduces = Op("reduce-scatter.1", "reduce-scatter", 1050, occurrences=40)
-    experts, rest = Op("experts.1", "custom-call", 300), Op("fusion.1", "loop fusion", 700)
-    steps = grid({"vector": busy, "collective": 130 - busy}, cores=4, collectives={reduces.name: 130 - busy})
-    times = np.array([[round(load * US), 70 * US] for load in loads])
-    names = tuple(f"host0:{core}" for core in range(4))
-    known = CoreOpTimes(names, ((7, "experts.1"), (7, "fusion.1")), times, np.full((4, 2), 10))
-    proof = with_(evidence(steps, [experts, rest, reduces], cores=4), core_ops=known)
-    finding = the("imbalance", proof)
-    assert finding.worth_ps == pytest.approx((60 - sum(loads) / 4) * US)
-    assert found("straggler", proof) is None
-    alike = with_(proof, core_ops=replace(known, self_ps=np.array([[20, 70], [60, 70], [20, 70], [20, 70]]) * US))
-    assert found("imbalance", alike) is None
-
-
-def test_a_host_that_starts_late_explains_its_idle_time_and_the_collectives_of_the_others() -> None:
-    late = np.zeros((8, 10))
-    late[4:] = 10.0
-    proof = evidence(grid({"compute": 100, "idle": late, "collective": 12 - late}, cores=8, hosts=2))
-    finding = the("host", proof)
-    assert finding.title == "Host host1 starts its cores later than the others"
-    assert finding.worth_ps == 10 * US
-    assert found("idle", proof) is None and found("collective", proof) is None
 
 
 LAUNCHES, MAKES = "TfrtTpuLoadedExecutable::Execute", "$rows.py:3 make"
@@ -234,16 +164,6 @@ def pausing(places: list[int], busy: IdleTime | None = None) -> Evidence:
     waits[:4, places] = 100.0
     proof = evidence(grid({"compute": 100, "idle": late, "collective": waits}, cores=8, steps=12, hosts=2))
     return with_(proof, host_gaps={} if busy is None else {"host1": busy})
-
-
-def test_a_host_that_pauses_at_a_rhythm_is_one_reason_with_its_whole_worth() -> None:
-    collects = IdleTime(gap_ps=300 * US, count=3, activities=(Activity("python", "$gc collect", 290 * US, 3),))
-    proof = pausing([2, 6, 10], collects)
-    finding = the("host", proof)
-    assert finding.title == "Host host1 starts its cores late every 4th step: it is in $gc collect"
-    assert finding.worth_ps == pytest.approx(25 * US)
-    assert finding.evidence[-1] == "In its long gaps python is in $gc collect for 96.7% of the time (3 times)."
-    assert [found(kind, proof) for kind in ("idle", "collective", "slow-step")] == [None] * 3
 
 
 def test_what_a_late_host_does_in_few_of_the_steps_is_not_why_it_is_late() -> None:
@@ -288,17 +208,3 @@ def test_a_host_that_pauses_once_is_what_the_others_wait_for() -> None:
     proof = pausing([6])
     assert the("host", proof).title == "Host host1 starts its cores later than the others in 1 of 12 steps"
     assert [found(kind, proof) for kind in ("collective", "imbalance", "slow-step")] == [None] * 3
-
-
-@pytest.mark.parametrize("hosts", [2, 4])
-def test_hosts_that_are_late_in_turns_for_one_thing_are_one_reason(hosts: int) -> None:
-    late = np.zeros((8, 12))
-    for step in range(0, 12, 2):
-        late[np.arange(8) * hosts // 8 == step // 2 % hosts, step] = 100.0
-    waits = np.where((late == 0) & (late.max(axis=0) > 0), 100.0, 0.0)
-    proof = evidence(grid({"compute": 100, "idle": late, "collective": waits}, cores=8, steps=12, hosts=hosts))
-    collects = IdleTime(gap_ps=300 * US, count=3, activities=(Activity("python", "$gc collect", 290 * US, 3),))
-    finding = the("host", with_(proof, gaps=collects))
-    assert finding.title == "Every other step the device is idle while the host runs $gc collect"
-    assert finding.worth_ps == pytest.approx(50 * US)
-    assert found("collective", with_(proof, gaps=collects)) is None

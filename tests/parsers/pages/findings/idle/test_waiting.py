@@ -10,17 +10,6 @@ import pytest
 from tests.parsers.pages.findings.build import US, Op, evidence, found, grid, the, with_
 from tpuprof.parsers.ops.host_events.activity import Activity, Compilation, IdleTime
 from tpuprof.parsers.pages.findings.finding import JumpTarget
-from tpuprof.parsers.steps.accounts.owners import owner_index
-
-
-def test_steps_that_wait_for_infeed_are_found() -> None:
-    finding = the("input", evidence(grid({"compute": 80, "host": 20}, waits=20, input_source="infeed")))
-    assert finding.title == "Steps wait for input"
-    assert (finding.worth_ps, finding.worth_fraction, finding.per) == (20 * US, 0.2, "step")
-    assert not finding.is_estimate
-    assert finding.basis == "Mean over cores and complete steps of time in infeed ops."
-    assert finding.evidence == ("The device waits for input 20.0 µs a step (20.0%), mean over cores and steps.",)
-    assert finding.place == JumpTarget("input", "0")
 
 
 def test_a_little_waiting_for_input_is_none() -> None:
@@ -31,50 +20,10 @@ def test_nobody_knows_what_time_is_input_where_nothing_tells() -> None:
     assert found("input", evidence(grid({"compute": 80, "idle": 20}, waits=20, input_source=None))) is None
 
 
-def test_idle_time_while_the_host_waited_for_input_is_input_and_not_idle_too() -> None:
-    proof = evidence(grid({"compute": 80, "idle": 20}, waits=18, input_source="host"))
-    finding = the("input", proof)
-    assert finding.worth_ps == 18 * US
-    assert finding.is_estimate
-    assert "inferred from what the host did" in finding.evidence[-1]
-    assert found("idle", proof) is None  # 2 % are left
-
-
-def test_every_fourth_step_that_waits_is_a_pattern() -> None:
-    waits = [15.0 if step % 4 == 3 else 0.1 for step in range(12)]
-    proof = evidence(grid({"compute": 85, "host": waits}, steps=12, waits=waits, input_source="infeed"))
-    finding = the("input", proof)
-    assert finding.title == "Every 4th step waits for input"
-    assert finding.worth_ps == pytest.approx(np.mean(waits) * US)
-    assert finding.worth_fraction is not None and finding.worth_fraction < 0.05
-    assert "Every 4th step the device waits for 15.0 µs, in the other steps 100 ns." in finding.evidence
-    assert finding.place == JumpTarget("input", "3")
-
-
 def test_the_same_waits_without_a_pattern_are_too_little() -> None:
     waits = [15.0 if step in (0, 1, 7) else 0.1 for step in range(12)]
     proof = evidence(grid({"compute": 85, "host": waits}, steps=12, waits=waits, input_source="infeed"))
     assert found("input", proof) is None
-
-
-def test_few_steps_that_wait_long_are_counted() -> None:
-    waits = [60.0 if step in (2, 3) else 0.0 for step in range(12)]
-    proof = evidence(grid({"compute": 85, "host": waits}, steps=12, waits=waits, input_source="infeed"))
-    assert the("input", proof).title == "2 of 12 steps wait for input"
-
-
-def test_what_the_others_wait_for_the_core_with_the_late_input_is_its_and_no_collective() -> None:
-    waits = np.zeros((4, 10))
-    waits[2] = 20
-    rest = 20 - waits
-    proof = evidence(
-        grid({"compute": 80, "host": waits, "collective": rest}, cores=4, waits=waits, input_source="infeed")
-    )
-    finding = the("input", proof)
-    assert finding.worth_ps == pytest.approx(20 * US)  # 5 on average, and 15 that three of four wait in collectives
-    assert "and their wait for the last core (15.0 µs)" in finding.basis
-    assert "Core host0:2 waits most, 20.0 µs a step (20.0%)." in finding.evidence
-    assert found("collective", proof) is None
 
 
 def test_infeed_counts_without_steps() -> None:
@@ -95,34 +44,6 @@ GAPS = IdleTime(
     count=10,
     gap_ps=100 * US,
 )
-
-
-def test_idle_gaps_say_what_the_host_did() -> None:
-    finding = the("host", with_(evidence(grid({"compute": 90, "idle": 10})), gaps=GAPS))
-    assert finding.title == "Device idle while the host runs $train.py:10 log_metrics"
-    assert (finding.worth_ps, finding.worth_fraction) == (10 * US, 0.1)
-    assert finding.evidence == (
-        "The device is idle between its ops for 10.0 µs a step (10.0%), without waits for input.",
-        "10 long gaps on the core that is idle most; the longest is 14.0 µs.",
-        "Meanwhile main/2 is in $train.py:10 log_metrics for 70.0% of the idle time (12 times).",
-    )
-    assert finding.place == JumpTarget("timeline", "0")
-
-
-def test_a_step_that_is_idle_longer_than_the_others_is_named() -> None:
-    idle = [30.0 if step == 6 else 5.0 for step in range(10)]
-    waits = [0.0 if step == 6 else 4.0 for step in range(10)]  # step 6 has the gaps, the others wait for input
-    finding = the("idle", evidence(grid({"compute": 90, "idle": idle}, waits=waits, input_source="host")))
-    assert finding.worth_ps == pytest.approx(3.9 * US)
-    assert finding.evidence[-1] == "Step 6 has 30.0 µs of idle time, the median step 1.00 µs."
-    assert finding.place == JumpTarget("timeline", "6")
-
-
-def test_steady_gaps_between_steps_name_no_step() -> None:
-    steps = grid({"compute": 80})
-    steps.between_ps[:, :-1, owner_index("host")] = 20 * US
-    finding = the("idle", evidence(steps))
-    assert not [words for words in finding.evidence if words.startswith("Step ")]
 
 
 SAVES = "$checkpoint_manager.py:1320 wait_until_finished"
@@ -185,13 +106,6 @@ def test_an_async_op_under_way_explains_idle_time() -> None:
     )
 
 
-def test_what_happened_in_gaps_outside_the_steps_is_not_said() -> None:
-    outside = IdleTime(1000 * US, 1, (0, 900 * US), GAPS.activities)
-    finding = the("idle", with_(evidence(grid({"compute": 90, "idle": 10})), gaps=outside))
-    assert finding.title == "Device idle between its ops"
-    assert len(finding.evidence) == 1
-
-
 def test_little_idle_time_is_none() -> None:
     assert found("idle", with_(evidence(grid({"compute": 97.1, "idle": 2.9})), gaps=GAPS)) is None
 
@@ -207,48 +121,11 @@ def test_an_op_that_goes_on_in_the_next_step_makes_no_idle_time() -> None:
     assert found("slow-step", proof) is None
 
 
-def test_idle_time_of_a_capture_without_steps() -> None:
-    finding = the("idle", evidence(None, [Op("fusion", "loop fusion", 1800)]))
-    assert (finding.worth_ps, finding.per) == (100 * US, "capture")
-
-
 # --- compilation ---------------------------------------------------------------------------------------------------
 
 
 def compiled(start: float, duration: float, idle: float, name: str = "backend_compile") -> Compilation:
     return Compilation(name, round(start * US), round(duration * US), round(idle * US))
-
-
-def test_compilation_between_steps_costs_what_the_device_was_idle() -> None:
-    compiling = [0.0, 0, 0, 40, 0, 0, 30, 0, 0, 0]
-    steps = grid({"compute": 100, "idle": [0.0, 0, 0, 50, 0, 0, 30, 0, 0, 0]}, compiling=compiling)
-    compilations = (
-        compiled(310, 48, 40),
-        compiled(305, 20, 18, "trace_to_jaxpr_dynamic"),  # on another thread, meanwhile
-        compiled(660, 30, 30),
-    )
-    proof = with_(evidence(steps), compilations=compilations)
-    finding = the("compilation", proof)
-    assert finding.title == "The host compiles during the steps (2 times)"
-    assert finding.worth_ps == pytest.approx(7 * US)  # 40 and 30 in ten steps
-    assert finding.place == JumpTarget("timeline", "3")
-    assert finding.evidence[0] == "2 compilations took 83.0 µs; meanwhile the device was idle for 70.0 µs."
-    assert finding.evidence[1] == "The worst is backend_compile, 53.0 µs, in step 3."
-    assert found("idle", proof) is None  # 8 of 108, of which 7 are the compiler's
-    assert found("slow-step", proof) is None  # they have nothing else
-
-
-def test_a_pause_beside_compilations_has_its_own_cause() -> None:
-    compiling = [0.0, 0, 0, 400, 0, 0, 300, 0, 0, 0]
-    steps = grid({"compute": 100, "idle": [0.0, 150, 0, 400, 0, 0, 300, 0, 0, 0]}, compiling=compiling)
-    doing = (Activity("main/1", "backend_compile", 690 * US, 2), Activity("main/1", "$io.py:9 save", 140 * US, 1))
-    gaps = IdleTime(gap_ps=850 * US, count=3, longest=(310 * US, 710 * US), activities=doing)
-    proof = with_(evidence(steps), compilations=(compiled(310, 410, 400), compiled(660, 300, 300)), gaps=gaps)
-    finding = the("host", proof)
-    assert finding.title == "In 1 of 10 steps the device is idle while the host runs $io.py:9 save"
-    assert finding.worth_ps == pytest.approx(15 * US)
-    assert "Meanwhile main/1 is in $io.py:9 save for 93.3% of the idle time (1 time)." in finding.evidence
-    assert not any("backend_compile" in sentence for sentence in finding.evidence)
 
 
 def test_compilation_that_the_device_does_not_notice_is_none() -> None:
@@ -267,17 +144,7 @@ def launching(*activities: tuple[str, str, int, int]) -> IdleTime:
     return IdleTime(100 * US, 10, (0, 10 * US), named, unlaunched_ps=100 * US)
 
 
-LOADER = ("loader", "$dataset.py:7 make_batch", 80, 10)
 LAUNCH = ("main", "PjRtCApiLoadedExecutable::Execute", 30, 10)
-
-
-def test_a_host_that_reads_each_result_before_it_launches_is_told_so_and_not_what_a_loader_did() -> None:
-    steps = grid({"compute": 90, "idle": 10})
-    gaps = launching(LOADER, LAUNCH, ("main", "$api.py:3 block_until_ready", 40, 10))
-    finding = the("host", with_(evidence(steps), gaps=gaps))
-    assert finding.title == "Device idle after the host reads results: $api.py:3 block_until_ready"
-    assert finding.evidence[1] == "The host launches a step only after $api.py:3 block_until_ready, 10 times."
-    assert "earlier step" in finding.advice and "make_batch" not in "".join(finding.evidence)
 
 
 def test_input_is_sent_late_too_by_a_host_that_reads_a_result_and_does_more_work_before_it_launches() -> None:
@@ -296,30 +163,9 @@ def test_input_is_sent_late_too_by_a_host_that_reads_a_result_and_does_more_work
     assert early.worth_ps == 10 * US and "asarray" not in "".join(early.evidence[:2])
 
 
-def test_without_a_thread_that_launches_any_thread_may_be_the_reason() -> None:
-    finding = the("host", with_(evidence(grid({"compute": 90, "idle": 10})), gaps=launching(LOADER)))
-    assert finding.title == "Device idle while the host runs $dataset.py:7 make_batch"
-
-
 def test_compilation_counts_without_steps() -> None:
     proof = with_(evidence(None, [Op("fusion", "loop fusion", 1400)]), compilations=(compiled(0, 300, 250),))
     finding = the("compilation", proof)
     assert (finding.title, finding.worth_ps) == ("The host compiles during the capture (1 time)", 250 * US)
     assert the("idle", proof).worth_ps == 50 * US
     assert "250 µs counted by other findings is left out" in the("idle", proof).basis
-
-
-@pytest.mark.parametrize("makes", [0.4, 0.9])
-def test_the_thread_that_makes_the_input_is_named_before_the_loop_that_waits_for_it(makes: float) -> None:
-    feeding = (
-        Activity("python", "$train.py:1 fit", 100 * US, 1),
-        Activity("python", "PjitFunction(step)", 1 * US, 9),
-        Activity("pool", "$queue.py:17 get", 100 * US, 9),
-        Activity("tokens", "$tokens.py:4 encode", round(makes * 100 * US), 9),
-    )
-    launched = (Activity("python", "PjitFunction(step)", 1 * US, 9),)
-    gaps = IdleTime(activities=launched, feeding=feeding, feeding_ps=100 * US)
-    finding = the("input", with_(evidence(grid({"compute": 80, "idle": 20}, waits=18, input_source="host")), gaps=gaps))
-    assert finding.title == "Steps wait for input" + ": $tokens.py:4 encode" * (makes > 0.5)
-    assert [words for words in finding.evidence if "tokens is in $tokens.py:4 encode" in words]
-    assert not [words for words in finding.evidence if "queue" in words]

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from tests.parsers.pages.findings.build import (
-    PEAKS,
     US,
     Op,
     evidence,
@@ -19,11 +18,9 @@ from tests.parsers.pages.findings.build import (
     with_,
 )
 from tpuprof.parsers.ops.core.calls import CallRuns
-from tpuprof.parsers.ops.roofline import table_rates, uncounted
 from tpuprof.parsers.ops.table import kernel_name
-from tpuprof.parsers.pages.findings.finding import Evidence, JumpTarget
+from tpuprof.parsers.pages.findings.finding import Evidence
 from tpuprof.parsers.pages.findings.ops.groups import groups_of
-from tpuprof.parsers.pages.overview.performance import counted_words
 
 PALLAS = "jit(_attn)/shard_map/jit({0})/{0}-bq_32/pallas_call"
 
@@ -34,57 +31,6 @@ def kernels(name: str, percent: float, count: int = 4, flops: int = 0, hbm: int 
     time = 20 * percent / count
     calls = (f"{name}.{n}" for n in range(count))
     return [Op(call, "custom-call", time, flops=flops, hbm=hbm, scope=scope, text=text) for call in calls]
-
-
-def vllm() -> Evidence:
-    """A decode step as vLLM's: mostly Pallas kernels that nobody counted, and a collective of 6 %."""
-    ops = [
-        *kernels("ragged_paged_attention", 32),
-        *kernels("quantized_matmul", 38),
-        Op("all-reduce.1", "all-reduce", 120),
-    ]
-    fusion = Op("fusion.1", "loop fusion", 480, hbm=round(24e-6 * 0.8 * 1000e9))
-    return evidence(grid({"unknown": 70, "vector": 24, "collective": 6}), [*ops, fusion])
-
-
-def test_where_the_time_is_comes_first_although_no_saving_is_known() -> None:
-    first, second = findings(vllm())
-    assert first.kind == "uncounted"
-    assert first.title == ("Kernels of unknown work take 70.0%: quantized_matmul 38.0%, ragged_paged_attention 32.0%")
-    assert (first.worth_ps, first.worth_fraction, first.after_ps) == (None, None, None)
-    assert first.evidence[1].startswith("quantized_matmul takes 38.0 µs a step (38.0%), in 4 calls of the program")
-    assert first.place == JumpTarget("op-profile", "quantized_matmul.0", "kernels")
-    assert second.kind == "collective"
-    assert second.worth_fraction == pytest.approx(0.06)
-
-
-def test_a_large_known_saving_comes_before_few_uncounted_kernels() -> None:
-    ops = [*kernels("quant", 20), Op("all-reduce.1", "all-reduce", 600)]
-    kinds = [of.kind for of in findings(evidence(grid({"unknown": 20, "vector": 50, "collective": 30}), ops))]
-    assert kinds == ["collective", "uncounted"]
-
-
-def test_uncounted_work_is_unknown_and_not_zero() -> None:
-    table = vllm().table
-    calls = uncounted(table)
-    assert calls.sum() == 8
-    rates = table_rates(table, PEAKS)
-    for values in (table.flops, table.bytes_accessed, table.hbm_bytes, rates.flops_utilization, rates.efficiency):
-        assert np.isnan(values[calls]).all()
-    assert {rates.bound_name(row) for row in np.flatnonzero(calls).tolist()} == {"unknown"}
-    assert counted_words(table) == (
-        "FLOPs and bytes are counted for 30.0% of the ops' time: kernels (custom calls) that nobody counted are left "
-        "out of rates and utilizations, which are lower bounds",
-    )
-
-
-def test_counted_kernels_far_below_the_roof_are_found_as_one() -> None:
-    slow = kernels("attention", 20, flops=round(5e-6 * 0.05 * 100e12), hbm=1000)
-    finding = the("slow-kernel", evidence(grid({"compute": 100}), slow))
-    assert finding.title == "Kernel attention runs at 5.0% of the roof"
-    assert finding.worth_ps == pytest.approx(20 * (1 - 0.05 / 0.75) * US, rel=1e-3)
-    fast = kernels("attention", 20, flops=round(5e-6 * 0.6 * 100e12))
-    assert found("slow-kernel", evidence(grid({"compute": 100}), fast)) is None
 
 
 @pytest.mark.parametrize(
@@ -143,15 +89,6 @@ def multiplied(kind: int, precision: int, speed: float) -> Evidence:
     )
 
 
-def test_products_at_the_highest_precision_are_found() -> None:
-    finding = the("precision", multiplied(11, 2, 0.15))
-    assert finding.title == "dot.1 runs in f32 at the highest precision, not in bfloat16"
-    assert finding.worth_ps == pytest.approx(40 * (1 - 0.15 / 0.75) * US)
-    assert finding.evidence[-1].endswith(
-        "multiplies f32 by f32 at the highest precision, six passes, at 15.0% of the peak."
-    )
-
-
 @pytest.mark.parametrize(("kind", "precision", "speed"), [(16, 2, 0.15), (11, 0, 0.7), (11, 2, 0.7)])
 def test_products_that_cost_nothing_more_are_none(kind: int, precision: int, speed: float) -> None:
     assert found("precision", multiplied(kind, precision, speed)) is None
@@ -172,25 +109,11 @@ def test_recomputation_says_what_it_costs_and_whether_memory_needs_it() -> None:
     assert "unknown" in the("recomputation", proof).evidence[-1]
 
 
-def test_waits_for_prefetches_are_found_and_host_transfers_left_to_others() -> None:
-    text = "%copy-done.{} = bf16[256,256]{{1,0:T(8,128)(2,1)S(1)}} copy-done(%copy-start)"
-    ops = [Op(f"copy-done.{n}", "copy-done", 20, text=text.format(n)) for n in range(10)]
-    finding = the("copy-wait", evidence(grid({"copy": 10, "vector": 90}), ops))
-    assert (finding.title, finding.worth_ps) == ("The core waits for 10 copies that should run ahead", 10 * US)
-    assert found("copy", evidence(grid({"copy": 10, "vector": 90}), ops)) is None
-
-
 def gathers(used: float, micros: float = 10.0) -> Evidence:
     moved = round(micros * 1e-6 * used * 1000e9)
     count = round(400 / micros)
     ops = [Op("gather_fusion.1", "custom fusion", 400, occurrences=count, hbm=moved, scope="embed/gather")]
     return evidence(grid({"vector": 100}), ops)
-
-
-def test_gathers_at_a_few_percent_of_the_bandwidth_are_found() -> None:
-    finding = the("latency-bound", gathers(0.03))
-    assert finding.worth_ps == pytest.approx(20 * (1 - 0.03 / 0.75) * US, rel=1e-3)
-    assert finding.evidence[-1] == "It moves 300.0 KB each time: the single accesses limit it, not the bytes."
 
 
 def test_fast_or_tiny_gathers_are_none() -> None:
@@ -217,46 +140,5 @@ def waiting(shown: Evidence, wait_in: float, wait_out: float = 0.0) -> Evidence:
     return with_(shown, calls=calls)
 
 
-def test_kernels_that_wait_for_copies_are_a_reason_of_their_own() -> None:
-    ops = kernels("attention", 20, count=1, flops=round(20e-6 * 0.01 * 100e12), hbm=round(20e-6 * 0.3 * 1e12))
-    shown = waiting(evidence(grid({"compute": 100}), ops), 0.7, 0.1)
-    finding = the("kernel-wait", shown)
-    assert finding.title == "Kernel attention waits for copies in 80.0% of its time"
-    # 30 % of HBM's peak need 40 % of the time at 75 % of it: 60 % can go, less than it waits
-    assert finding.worth_ps == pytest.approx(20 * 0.6 * US, rel=1e-3)
-    assert finding.evidence[1] == (
-        "It waits for blocks to come in 70.0% of that, for results to be written in 10.0%; its body runs in 20.0%."
-    )
-    assert finding.evidence[2] == "Meanwhile it moves 300.0 GB/s, 30.0% of HBM's peak."
-    assert found("slow-kernel", shown) is None
-
-
-def test_of_a_kernel_whose_bytes_nobody_counted_it_is_unknown_what_can_be_saved() -> None:
-    shown = waiting(evidence(grid({"unknown": 100}), kernels("gmm", 20, count=1)), 0.5)
-    finding = the("kernel-wait", shown)
-    assert finding.title == "Kernel gmm waits for copies in 50.0% of its time"
-    assert (finding.worth_ps, finding.claims) == (None, ())
-    assert "does not count their bytes" in finding.basis
-    # half of 20 us
-    assert finding.evidence[0].startswith("These custom calls wait for copies for 10.0 µs a step (10.0%)")
-    assert not any("HBM's peak" in sentence for sentence in finding.evidence)
-
-
-def test_a_kernel_is_shown_among_the_kernels_and_another_custom_call_among_the_ops() -> None:
-    own, of_compiler = (
-        kernels("gmm", 20, count=1, text=f'f32[8]{{0}} custom-call(), custom_call_target="{target}"')
-        for target in ("tpu_custom_call", "ConcatBitcast")
-    )
-    for ops, view in ((own, "kernels"), (of_compiler, "")):
-        place = the("uncounted", evidence(grid({"unknown": 100}), ops)).place
-        assert (place.tab, place.view) == ("op-profile", view)
-
-
 def test_a_kernel_that_hardly_waits_has_no_such_finding() -> None:
     assert found("kernel-wait", waiting(evidence(grid({"unknown": 100}), kernels("gmm", 20)), 0.15)) is None
-
-
-def test_a_kernel_whose_bytes_nobody_counted_has_no_share_of_the_bandwidth() -> None:
-    ops = kernels("attention", 20, flops=round(5e-6 * 0.05 * 100e12))
-    finding = the("slow-kernel", evidence(grid({"compute": 100}), ops))
-    assert finding.evidence[0].endswith("at 5.0% of the peak FLOP/s.")

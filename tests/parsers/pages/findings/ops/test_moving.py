@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.parsers.pages.findings.build import US, Op, evidence, findings, found, grid, modules, the, with_
+from tests.parsers.pages.findings.build import US, Op, evidence, found, grid, modules, the, with_
 from tests.support.build import OpSpec, PlaneBuilder, summary_of, tpu_plane
 from tpuprof.parsers.formats.hlo.parse import read_module_text
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
@@ -27,19 +27,6 @@ def copies(text: str, share: float, *more: Op, category: str = "copy") -> Eviden
     """A tenth of the copying is no layout copy; two cores, ten steps of 100 microseconds."""
     ops = [Op("copy.8", category, 18 * share, text=text), Op("slice.1", "dynamic-slice", 2 * share), *more]
     return evidence(grid({"compute": 100 - share, "copy": share}), ops)
-
-
-def test_layout_copies_are_found_with_their_padding() -> None:
-    finding = the("copy", copies(TRANSPOSED, 10, Op("fusion.2", "data formatting", 2)))
-    assert finding.title == "Layout copies: copy.8 (padded 16x) and 1 more"
-    assert finding.worth_ps == pytest.approx((180 + 2) / (200 + 2) * 10 * US)
-    assert finding.place == JumpTarget("op-profile", "copy.8")
-    assert finding.evidence == (
-        "Ops that only move data on the device take 9.01 µs a step (9.0%): 2 ops.",
-        "The largest is copy.8 (jit(step)/copy.8, model.py:1), 8.91 µs a step (8.9%).",
-        "It makes f32[4096,8]{1,0:T(8,128)} from f32[4096,8]{0,1:T(8,128)}.",
-        "f32[4096,8]{1,0:T(8,128)} holds 131.1 KB of data in 2.1 MB with its padding (16x).",
-    )
 
 
 def test_a_copy_that_keeps_the_layout_is_not_called_a_layout_copy() -> None:
@@ -102,44 +89,9 @@ def test_what_is_no_layout_copy(ops: list[Op]) -> None:
     assert found("copy", proof) is None and found("host-offload", proof) is None
 
 
-def test_copies_without_steps() -> None:
-    finding = the("copy", evidence(None, [Op("copy.8", "copy", 100)]))
-    assert (finding.worth_ps, finding.per) == (50 * US, "capture")
-
-
-def test_waiting_for_offloaded_arrays_is_found() -> None:
-    ops = [Op("copy-done.4", "copy-done", 164, text=OFFLOADED), Op("copy.9", "copy", 36, text=SAME)]
-    proof = evidence(grid({"compute": 90, "copy": 10}), ops)
-    finding = the("host-offload", proof)
-    assert finding.title == "Host transfers stall the device: copy-done.4"
-    assert finding.worth_ps == pytest.approx(8.2 * US)
-    assert finding.place == JumpTarget("timeline", "copy-done.4")
-    assert finding.evidence[0] == "Copies to and from host memory, S(5), take 8.20 µs a step (8.2%)."
-    assert found("copy", proof) is None  # 1.8 %: the offloaded ones do not count for both
-
-
-def test_the_start_of_a_transfer_says_nothing_of_how_fast_it_is() -> None:
-    to_host = OFFLOADED.replace("S(5)", "").replace("= f32[5,1024]{1,0:T(8,128)}", "= f32[5,1024]{1,0:T(8,128)S(5)}")
-    start = to_host.replace("copy-done", "copy-start").replace("= f32", "= (f32", 1)
-    ops = [Op("copy-done.4", "copy-done", 164, text=to_host), Op("copy-start.4", "copy-start", 36, text=start)]
-    finding = the("host-offload", evidence(grid({"compute": 90, "copy": 10}), ops))
-    (rated,) = [sentence for sentence in finding.evidence if "GB/s" in sentence]
-    assert rated.startswith("copy-done.4 moves 32.8 KB to the host at ")
-    assert finding.worth_ps == 10 * US  # its time counts all the same
-
-
 def test_offloading_that_runs_beside_the_computation_is_none() -> None:
     ops = [Op("copy-done.4", "copy-done", 50, text=OFFLOADED), Op("fusion.1", "loop fusion", 1900)]
     assert found("host-offload", evidence(grid({"vector": 97.5, "copy": 2.5}), ops)) is None
-
-
-def test_host_sends_and_receives_stall_the_device_too() -> None:
-    ops = [Op("recv-done.2", "host recv-done", 120), Op("infeed.1", "infeed", 80)]
-    finding = the("host-offload", evidence(grid({"compute": 90, "host": 10}, host_transfer=6), ops))
-    assert finding.worth_ps == 6 * US
-    assert finding.evidence[0] == "Host sends and receives (callbacks, outside compilation) take 6.00 µs a step (6.0%)."
-    assert finding.place.target == "recv-done.2"
-    assert found("host-offload", evidence(grid({"compute": 90, "host": 10}), ops[1:])) is None  # infeed alone
 
 
 def test_a_callback_that_the_device_waits_for_is_named() -> None:
@@ -152,20 +104,6 @@ def test_a_callback_that_the_device_waits_for_is_named() -> None:
     finding = next(each for each in overview([summary_of(space)]).findings if each.kind == "host-offload")
     assert finding.title == "Host transfers stall the device while the host runs write_metrics"
     assert finding.advice.startswith("Do less in write_metrics")
-
-
-@pytest.mark.parametrize(
-    ("text", "kind", "title", "advice"),
-    [
-        (PREFETCHED, "copy-wait", "The core waits for copy-done.4 that should run ahead of mlp/neg", "scoped_vmem"),
-        (OFFLOADED, "host-offload", "Host transfers stall the device: copy-done.4 feeds mlp/neg", "overlap_limit"),
-    ],
-)
-def test_what_waits_for_a_copy_is_named_and_told_once(text: str, kind: str, title: str, advice: str) -> None:
-    ops = [Op("copy-done.4", "copy-done", 200, text=text, scope="jit(step)/mlp/neg")]
-    (finding,) = findings(evidence(grid({"compute": 90, "copy": 10}), ops))
-    assert (finding.kind, finding.title) == (kind, title) and advice in finding.advice
-    assert found(kind, evidence(grid({"compute": 99.1, "copy": 0.9}), ops)) is None
 
 
 def printing(scope: str, share: float = 5) -> Evidence:
@@ -191,16 +129,6 @@ def test_other_callbacks_are_no_debug_prints(scope: str) -> None:
 
 def test_a_short_print_is_none() -> None:
     assert found("debug-print", printing("debug_print", 0.9)) is None
-
-
-def test_the_rest_of_the_transfers_stays_what_it_is() -> None:
-    ops = [
-        Op("recv-done.4", "host recv-done", 100, scope="debug_print"),
-        Op("recv-done.5", "host recv-done", 80, scope="io_callback"),
-    ]
-    proof = evidence(grid({"compute": 91, "host": 9}, host_transfer=9), ops)
-    assert the("debug-print", proof).worth_ps == pytest.approx(5 * US)
-    assert the("host-offload", proof).worth_ps == pytest.approx(4 * US)
 
 
 def moving(category: str, share: float = 6) -> Evidence:

@@ -7,7 +7,7 @@ import pytest
 from tests.parsers.pages.findings.build import US, Op, evidence, found, grid, modules, product, the, with_
 from tpuprof.parsers.formats.hlo.parse import read_module_text
 from tpuprof.parsers.ops.device import Peaks
-from tpuprof.parsers.pages.findings.finding import Evidence, JumpTarget
+from tpuprof.parsers.pages.findings.finding import Evidence
 
 
 def matmul(n: int, share: float = 40, speed: float | None = None, hbm: int = 0, device: str = "TPU v5p") -> Evidence:
@@ -19,26 +19,6 @@ def matmul(n: int, share: float = 40, speed: float | None = None, hbm: int = 0, 
     ops = [Op("dot.1", "convolution fusion", 20 * share, flops=round(share * 1e-6 * rate * 100e12), hbm=hbm)]
     proof = evidence(grid({"compute": share, "vector": 100 - share}), ops)
     return with_(proof, modules=[modules(product(512, 256, n))], device_type=device)
-
-
-def test_a_product_that_pads_the_matrix_unit_is_found() -> None:
-    finding = the("padding", matmul(32))
-    assert finding.title == "dot.1 fills 25.0% of the matrix unit"
-    assert finding.worth_ps == pytest.approx(30 * US)  # three quarters of 40
-    assert finding.is_estimate
-    assert finding.evidence == (
-        "dot.1 (jit(step)/dot.1, model.py:1) takes 40.0 µs a step (40.0%) and fills 25.0%: m 512 x k 256 x n 32 "
-        "(padded to 128), most in n (output features).",
-    )
-    assert finding.place == JumpTarget("op-profile", "dot.1")
-
-
-def test_padding_counts_from_one_percent_of_the_step_on() -> None:
-    assert the("padding", matmul(32, share=4.9)).worth_ps == pytest.approx(0.75 * 4.9 * US)
-
-
-def test_a_slow_product_loses_only_what_the_unit_spends_on_padding() -> None:
-    assert the("padding", matmul(32, speed=0.05)).worth_ps == pytest.approx(0.2 / 0.75 * 30 * US)
 
 
 @pytest.mark.parametrize(
@@ -66,20 +46,6 @@ def fusion(share: float, speed: float, text: str = HALVES, category: str = "loop
     """A fusion that takes ``share`` percent of the time, at a fraction ``speed`` of HBM's peak."""
     op = Op("fusion.1", category, 20 * share, flops=1000, hbm=round(share * 1e-6 * speed * 1000e9), text=text)
     return evidence(grid({"vector": share, "compute": 100 - share}), [op])
-
-
-def test_memory_bound_fusions_are_found() -> None:
-    finding = the("memory-bound", fusion(30, 0.6))
-    assert finding.title == "Memory-bound fusions take 30.0% of step time"
-    assert finding.worth_ps == pytest.approx(6 * US, rel=1e-5)
-    assert finding.is_estimate
-    assert finding.basis == ("Time lost against 75.0% of HBM's peak, the rate of large ops.")
-    assert finding.evidence == (
-        "1 op without matrix products takes 30.0 µs a step (30.0%), limited by HBM at 60.0% of its peak: fusion.1.",
-        "The largest op, fusion.1 (jit(step)/fusion.1, model.py:1), takes 30.0 µs a step (30.0%).",
-        "fusion.1 moves 18.0 MB to and from HBM a run.",
-    )
-    assert finding.place == JumpTarget("op-profile", "fusion.1")
 
 
 def test_floats_at_the_peak_could_be_halves() -> None:
@@ -141,20 +107,6 @@ def mixes(rounds: int, us: float = 300, kind: str = BITS, out: str = "", xor: st
     proto = read_module_text("jit_step", text).SerializeToString()
     ops = [Op("f.1", "loop fusion", us * 20, hbm=2 * SIZE, scope="Dropout_0/_bernoulli/threefry2x32")]
     return with_(evidence(grid({"vector": us, "compute": 1000}), ops), modules=(modules(proto),))
-
-
-def test_random_bits_that_the_vector_unit_mixes_cost_what_they_take_beyond_writing_them() -> None:
-    finding = the("vector-work", mixes(20))
-    assert finding.title == "_bernoulli/threefry2x32 generates random bits on the vector unit"
-    assert finding.worth_ps == pytest.approx((300 - WRITTEN) * US, rel=1e-5)
-    assert "mixes u32 in 20 rounds of shift and xor per element, as threefry does" in finding.evidence[1]
-    assert "rbg" in finding.advice and "dot product" not in finding.advice
-
-
-def test_random_bits_near_hbms_peak_are_none_of_memorys_fault() -> None:
-    proof = mixes(20, 140)  # both of its arrays take 134
-    assert the("vector-work", proof).worth_ps == pytest.approx((140 - SIZE / 1000e9 / 0.9 * 1e6) * US, rel=1e-5)
-    assert found("memory-bound", proof) is None
 
 
 @pytest.mark.parametrize(("out", "moved"), [(MASK, 2.25), (DATA, 3.0)])

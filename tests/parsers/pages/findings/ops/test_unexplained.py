@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.parsers.pages.findings.build import Op, evidence, findings, the
+from tests.parsers.pages.findings.build import Op, evidence, findings
 from tpuprof.parsers.pages.findings.ops.unexplained import NEAR
 
 CATEGORIES = (
@@ -42,13 +42,3 @@ def test_each_share_above_a_tenth_is_named(ops: list[Op]) -> None:
         if together >= 0.1 * whole:
             part = f"part_{stem[-1]}/do"
             assert any(word.startswith((stem, part)) for word in words), (stem, [finding.title for finding in told])
-
-
-def test_a_place_is_worth_its_time_above_the_roof_and_says_how_far_it_is_from_that() -> None:
-    scope = "jit(step)/cache/roll"
-    rolls = [Op(f"roll_fusion.{n}", "loop fusion", 80.0, 20, hbm=40_000, scope=scope) for n in range(50)]
-    product = Op("dot.0", "convolution fusion", 6_000.0, 20, flops=round(300 * 0.9 * 1e8))
-    found = the("unexplained", evidence(None, [product, *rolls], 10_000.0, cores=1))
-    assert found.title == "cache/roll (model.py:1): 40.0% of the capture, at 1.0% of HBM's peak"
-    assert found.worth_fraction is not None and abs(found.worth_fraction - 0.4 * (1 - 0.01 / 0.75)) < 1e-6
-    assert found.evidence[0] == "50 ops take 4.00 ms (40.0%), mean over cores; their 1,000 runs average 4.00 µs."
