@@ -244,6 +244,6 @@ def _at_line(file: str, line: int) -> str:
     return f"{file}:{line}" if line > 0 else file
 
 
-def braces(numbers: Iterable[int]) -> str:
+def braces(numbers: Iterable[int | None]) -> str:
     """Numbers as XLA writes them, ``{0,1}``."""
     return f"{{{','.join(map(str, numbers))}}}"

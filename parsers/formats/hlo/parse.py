@@ -23,6 +23,8 @@ _CALLED = pattern(
 _CONTROLS = pattern(r"control-predecessors=\{([^{}]*)\}")
 _NUMBER = pattern(r" (index|channel_id|feature_group_count|batch_group_count)=(\d{1,9})")
 _TARGET = pattern(r'custom_call_target="([^"]{0,4096})"')
+_THREAD = pattern(r' async_execution_thread="([^"]{0,64})"')
+_PRECISION = pattern(r" operand_precision=\{((?:(?:default|high|highest),?){1,8})\}")
 _DIRECTION = pattern(r" direction=([A-Z]{2})")
 _GROUPS = pattern(r" replica_groups=\{((?:\{[0-9,]*\},?)*)\}")
 _KIND = pattern(r" kind=(k\w{1,30})")
@@ -35,6 +37,7 @@ _LABELS = pattern(r" dim_labels=([0-9a-z?]{1,64})_([0-9a-z?]{1,64})->([0-9a-z?]{
 _CONTRACTED = pattern(r" ((?:lhs|rhs)_(?:contracting|batch)_dim)s=\{((?:\d{1,9},?){0,64})\}")
 _METADATA = pattern(r", (?:metadata|backend_config|frontend_attributes)=")
 _LITERAL = pattern(r"-?\d{1,18}")
+_PRECISIONS = ("default", "high", "highest")
 _INT64 = (4, 5, 8, 9)  # S32, S64, U32, U64
 _BRACKET, _MARK = pattern(r'[()"]'), pattern(r"[(){}\[\],]")
 _ORDER = ("body", "condition")
@@ -130,6 +133,7 @@ def _read_attributes(made: hlo_pb2.HloInstructionProto, rest: str) -> None:
     for field, expression in (
         ("custom_call_target", _TARGET),
         ("fusion_kind", _KIND),
+        ("async_execution_thread", _THREAD),
         ("comparison_direction", _DIRECTION),
     ):
         if match := expression.search(rest):
@@ -147,6 +151,8 @@ def _read_product(made: hlo_pb2.HloInstructionProto, rest: str) -> None:
     """Fills in the window and the dimensions of a matrix product."""
     for key, listed in _CONTRACTED.findall(rest):
         getattr(made.dot_dimension_numbers, f"{key}ensions").extend(int(one) for one in listed.split(",") if one)
+    if precision := _PRECISION.search(rest):
+        made.precision_config.operand_precision.extend(map(_PRECISIONS.index, precision[1].split(",")))
     window = _WINDOW.search(rest)
     for key, sizes in _SIZES.findall(window[1]) if window else ():
         for place, size in enumerate(sizes.split("x")):

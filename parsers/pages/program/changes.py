@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_UNREADABLE
 from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.formats.xspace.walk import text
 from tpuprof.parsers.pages.program.expected import Expectation, check_expectation
-from tpuprof.parsers.pages.program.facts import HEADLINES, LAST, Fact, facts_of, tiles_said
+from tpuprof.parsers.pages.program.facts import (
+    FIRST,
+    LAST,
+    NO_TIME,
+    Cost,
+    Fact,
+    costs_of,
+    facts_of,
+    memory_facts,
+    tiles_said,
+)
+from tpuprof.parsers.pages.program.ops import ProgramRow, program_rows
 from tpuprof.parsers.pages.program.programs import CompiledProgram
 
 SAME, TEXT_ONLY, TILES_ONLY, CHANGED, UNKNOWN = "same program", "text only", "tiles only", "changed", "unknown"
@@ -31,12 +42,13 @@ class Change:
     """Something that two programs differ by.
 
     Attributes:
-        kind: of the fact, see `Fact`; ``flag`` for a flag of the compile, ``program`` for one that only a side has.
+        kind: of the fact, see `Fact`; ``flag`` or ``version`` of the compile, ``program`` for one that only a side has.
         what: in words.
         before, after: how many there are, or the flag's value; None where a compile does not have it.
-        size: bytes, or FLOPs / 500, that came or went: the order of changes.
+        size: bytes, or FLOPs / 500, that came or went: the order of changes that take no time.
         name, source: of an instruction that shows it; None without.
         program: the module that it is of.
+        cost_before, cost: what the instructions concerned take in A and in B.
     """
 
     kind: str
@@ -47,6 +59,13 @@ class Change:
     name: str | None = None
     source: str | None = None
     program: str = ""
+    cost_before: Cost = NO_TIME
+    cost: Cost = NO_TIME
+
+    @property
+    def dearer(self) -> Cost:
+        """What they take on the side where that is more."""
+        return max(self.cost, self.cost_before, key=lambda cost: cost.most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +75,10 @@ class ComparedProgram:
     Attributes:
         name: of the module in B, or in A where B has it not.
         before, after: the compiles; None where a side has no such program.
+        times: what both take; empty where the programs are the same, or not compared.
         verdict: one of `VERDICTS`.
         why: what limits the verdict; empty where nothing does.
-        changes: the facts, the largest first, then the flags; of `SAME` the flags alone.
+        changes: the facts, the dearest first, then versions and flags; of `SAME` these alone.
     """
 
     name: str
@@ -67,6 +87,15 @@ class ComparedProgram:
     verdict: str
     why: str
     changes: tuple[Change, ...]
+    times: tuple[ProgramRow, ...] = ()
+
+    @property
+    def time_before(self) -> ProgramRow | None:
+        return self.times[0] if self.times else None
+
+    @property
+    def time(self) -> ProgramRow | None:
+        return self.times[1] if self.times else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,26 +141,30 @@ def compare_programs(
     before: Sequence[CompiledProgram],
     after: Sequence[CompiledProgram],
     expected: Sequence[str] = (),
+    device: str | None = None,
 ) -> ComparedPrograms:
     """Compares programs of one name, in their order; of one on each side whatever their names.
 
     Args:
         before: none of them where nothing is to be compared, but expected.
         expected: of the programs after; see `check_expectation`, which raises.
+        device: the chip whose times are told; None for the one that each program is for.
     """
-    every = _paired(before, after) if before or not expected else ()
+    every = _paired(before, after, device) if before or not expected else ()
     pairs = sorted(every, key=lambda pair: [*VERDICTS].index(pair.verdict))
     return ComparedPrograms(*paths, tuple(pairs), tuple(check_expectation(after, each) for each in expected))
 
 
-def _paired(before: Sequence[CompiledProgram], after: Sequence[CompiledProgram]) -> Iterator[ComparedProgram]:
+def _paired(
+    before: Sequence[CompiledProgram], after: Sequence[CompiledProgram], device: str | None
+) -> Iterator[ComparedProgram]:
     are_alone = len(before) == len(after) == 1
     left = defaultdict[str, list[CompiledProgram]](list)
     for one in before:
         left[after[0].name if are_alone else one.name].append(one)
     for one in after:
         if left[one.name]:
-            yield _compared(left[one.name].pop(0), one)
+            yield _compared(left[one.name].pop(0), one, device)
         else:
             came = Change("program", one.name, None, one.origin)
             yield ComparedProgram(one.name, None, one, CHANGED, "", (came,))
@@ -140,7 +173,7 @@ def _paired(before: Sequence[CompiledProgram], after: Sequence[CompiledProgram])
         yield ComparedProgram(one.name, one, None, CHANGED, "", (gone,))
 
 
-def _compared(before: CompiledProgram, after: CompiledProgram) -> ComparedProgram:
+def _compared(before: CompiledProgram, after: CompiledProgram, device: str | None) -> ComparedProgram:
     a, b = before.fingerprint, after.fingerprint
     flags, why = tuple(_flags(before, after)), ""
     if a is None or b is None:
@@ -150,46 +183,63 @@ def _compared(before: CompiledProgram, after: CompiledProgram) -> ComparedProgra
     elif a.canonical == b.canonical:
         unseen = f"values of {a.unseen_constants:,} large constants are not in these texts"
         return ComparedProgram(after.name, before, after, SAME, unseen if a.unseen_constants else "", flags)
-    elif a.structure == b.structure:
-        if (_STAGE in before.origin) != (_STAGE in after.origin):
-            return ComparedProgram(after.name, before, after, UNKNOWN, _OTHER_STAGE, flags)
-        return ComparedProgram(after.name, before, after, TILES_ONLY, "", (*_tiles(before, after), *flags))
-    changes = tuple(_facts(before, after))
-    verdict = CHANGED if changes else UNKNOWN if why else TEXT_ONLY
-    return ComparedProgram(after.name, before, after, verdict, why, (*changes, *flags))
+    elif a.structure == b.structure and (_STAGE in before.origin) != (_STAGE in after.origin):
+        return ComparedProgram(after.name, before, after, UNKNOWN, _OTHER_STAGE, flags)
+    row, other = (program_rows([each], device)[0] for each in (before, after))
+    costs = costs_of(before.module, row.ops), costs_of(after.module, other.ops)
+    if a is not None and b is not None and a.structure == b.structure and not why:
+        verdict, changes = TILES_ONLY, sorted(_tiles(before, after, *costs), key=_order)
+    else:
+        changes = sorted(_facts(before, after, *costs), key=_order)
+        verdict = CHANGED if changes else UNKNOWN if why else TEXT_ONLY
+    return ComparedProgram(after.name, before, after, verdict, why, (*changes, *flags), (row, other))
 
 
-def _facts(before: CompiledProgram, after: CompiledProgram) -> list[Change]:
-    """The facts whose counts differ: those of `HEADLINES` first, then the largest, those of `LAST` at the end."""
-    one, other = facts_of(before.module), facts_of(after.module)
-    none = Fact("", "", 0, 0, "", None)
-    changes = []
+def _order(change: Change) -> tuple[object, ...]:
+    """What changes are sorted by: the dearest first, after those of `FIRST` and before those of `LAST`."""
+    place = FIRST.index(change.kind) if change.kind in FIRST else len(FIRST)
+    return place, change.kind in LAST, -abs(change.cost.most - change.cost_before.most), -change.size
+
+
+_Costs = Mapping[str, Cost]
+
+
+def _facts(before: CompiledProgram, after: CompiledProgram, costs: _Costs, its_costs: _Costs) -> list[Change]:
+    """The facts whose counts differ; layouts only of arrays that did not come or go."""
+    one, other = facts_of(before.module, costs), facts_of(after.module, its_costs)
+    assigned = [program.assigned() for program in (before, after)]
+    for found, module in zip((one, other), assigned if None not in assigned else (), strict=False):
+        found |= {(fact.kind, fact.what): fact for fact in (memory_facts(module) if module is not None else ())}
+    none = Fact("", "", 0, 0, "", None, NO_TIME)
+    changes, moved = list[Change](), set[str]()
     for key in dict.fromkeys((*one, *other)):
         a, b = one.get(key, none), other.get(key, none)
         if a.count != b.count:
-            shown = b if b.count else a
-            size = abs(a.size - b.size)
-            changes.append(Change(*key, f"{a.count:,}", f"{b.count:,}", size, shown.name, shown.source))
+            shown, size = b if b.count else a, abs(a.size - b.size)
+            changes.append(Change(*key, a.said, b.said, size, shown.name, shown.source, "", a.cost, b.cost))
+            moved |= {a.what.partition(", ")[0], b.what.partition(", ")[0]} if "array" in key else set()
     own, its = before.fingerprint, after.fingerprint
     if own is not None and its is not None and own.of == its.of and own.constants != its.constants:
         changes.append(Change("constant", "values of all together", own.constants, its.constants))
-    return sorted(changes, key=lambda one: (one.kind not in HEADLINES, one.kind in LAST, -one.size))
+    return [one for one in changes if one.kind != "layout" or one.what.partition("{")[0] not in moved]
 
 
-def _tiles(before: CompiledProgram, after: CompiledProgram) -> Iterable[Change]:
+def _tiles(before: CompiledProgram, after: CompiledProgram, costs: _Costs, its_costs: _Costs) -> Iterable[Change]:
     """Configurations that differ, instruction by instruction: the structures are equal."""
     parts = zip(before.module.proto.hlo_module.computations, after.module.proto.hlo_module.computations, strict=False)
     for a, b in ((a, b) for one, other in parts for a, b in zip(one.instructions, other.instructions, strict=False)):
         if before.module.backend_config(a) != after.module.backend_config(b):
             was, now = tiles_said(before.module, a), tiles_said(after.module, b)
-            name, other = text(b.name), "another configuration"
-            if was != now:
-                yield Change("tiles", name, was or None, now or None, 0, name, after.module.source(b))
-            else:
-                yield Change("configuration", name, was or "as before", other, 0, name, after.module.source(b))
+            kind, sides = (
+                ("tiles", (was or None, now or None)) if was != now else ("configuration", (was, "another one"))
+            )
+            name, times = text(b.name), (costs.get(text(a.name), NO_TIME), its_costs.get(text(b.name), NO_TIME))
+            yield Change(kind, name, *sides, 0, name, after.module.source(b), "", *times)
 
 
 def _flags(before: CompiledProgram, after: CompiledProgram) -> Iterator[Change]:
-    for key in sorted(before.settings.keys() & after.settings.keys()):
-        if before.settings[key] != after.settings[key]:
-            yield Change("flag", key, before.settings[key], after.settings[key])
+    """Versions and flags that both sides say."""
+    for kind, old, new in (("version", before.versions, after.versions), ("flag", before.settings, after.settings)):
+        for key in sorted(old.keys() & new.keys()):
+            if old[key] != new[key]:
+                yield Change(kind, key, old[key], new[key])

@@ -12,12 +12,13 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 
 from tpuprof.parsers.base.errors import ProfileError
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, field
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.formats.hlo.files import (
     CODEGEN,
     HloFile,
+    find_hlo_files,
     is_program_text,
     program_files,
     read_hlo_file,
@@ -26,7 +27,7 @@ from tpuprof.parsers.formats.hlo.files import (
 )
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.parse import read_module_text
-from tpuprof.parsers.memory.modules.target import device_of
+from tpuprof.parsers.memory.modules.target import device_of, stem_of
 from tpuprof.parsers.pages.graph.programs import GRAPHS, no_modules
 from tpuprof.parsers.pages.program.fingerprint import Fingerprint, TextFingerprint, fingerprint
 from tpuprof.parsers.pages.shared.key import PageSession
@@ -36,6 +37,8 @@ _SETTINGS = ("flagfile", "debug_options", "tpu_comp_env.txt")
 
 _SETTING = pattern(r"(?:--)?([A-Za-z]\w{0,200})(?:: |=)(.{0,4096})")
 _BLOCK = pattern(r"([A-Za-z]\w{0,200}) \{")
+_WITH_BUFFERS = (".after_optimizations.hlo.pb", ".after_optimizations-buffer-assignment.txt")
+_CHANGELIST = pattern(r"\.cl_(\d{1,20})\.")
 _OF_DUMPS = ("xla_dump_", "xla_jf_dump_", "xla_hlo_profile")
 
 
@@ -50,6 +53,8 @@ class CompiledProgram:
         fingerprint: None where its text is cut.
         settings: flags of its compile by name; empty where nothing beside the program has them.
         device: the type of the chip that it is for; None where nothing says it.
+        versions: of the compiler and what called it, by name, as far as they are recorded.
+        path: of its file; empty for one of a profile.
     """
 
     name: str
@@ -58,6 +63,18 @@ class CompiledProgram:
     fingerprint: Fingerprint | None
     settings: Mapping[str, str]
     device: str | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
+    path: str = ""
+
+    def assigned(self) -> HloModule | None:
+        """The same program with its buffers, which a dump has in another file; None where they are not known."""
+        if self.module.proto.buffer_assignment.buffer_allocations:
+            return self.module
+        stem = stem_of(self.path)
+        for ending in _WITH_BUFFERS if stem != self.path else ():
+            with contextlib.suppress(ProfileError):
+                return read_hlo_file(find_hlo_files(f"{stem}{ending}")[0])
+        return None
 
 
 def read_program(file: HloFile) -> CompiledProgram:
@@ -66,14 +83,16 @@ def read_program(file: HloFile) -> CompiledProgram:
     if file.path.endswith(".txt") and not is_program_text(path):
         path = text_path(file)  # of a dump's texts, the one of the program
     origin, settings, device = os.path.basename(path), _settings(path), device_of(file.path)
+    built = _CHANGELIST.search(origin)
+    beside = (settings, device, {"changelist of libtpu": built[1]} if built else {}, path)
     if not is_program_text(path):
         module = read_hlo_file(file)
-        return CompiledProgram(module.name or file.name, origin, module, fingerprint(module), settings, device)
+        return CompiledProgram(module.name or file.name, origin, module, fingerprint(module), *beside)
     reader = TextFingerprint()
     module = HloModule(read_module_text(file.name, _lines(path, reader)))
     if not module.proto.hlo_module.computations:
         raise ProfileError("corrupt", f"{printable(origin)} holds no program.", "write or copy it again")
-    return CompiledProgram(module.name or file.name, origin, module, reader.result(), settings, device)
+    return CompiledProgram(module.name or file.name, origin, module, reader.result(), *beside)
 
 
 def programs_at(path: str) -> list[CompiledProgram]:
