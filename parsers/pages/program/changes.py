@@ -67,6 +67,11 @@ class Change:
         """What they take on the side where that is more."""
         return max(self.cost, self.cost_before, key=lambda cost: cost.most)
 
+    @property
+    def reason(self) -> str:
+        """Why nothing is claimed of what they take there."""
+        return self.dearer.reason
+
 
 @dataclass(frozen=True, slots=True)
 class ComparedProgram:
@@ -75,10 +80,10 @@ class ComparedProgram:
     Attributes:
         name: of the module in B, or in A where B has it not.
         before, after: the compiles; None where a side has no such program.
-        times: what both take; empty where the programs are the same, or not compared.
+        time_before, time: what they take; None where the programs are the same, or not compared.
         verdict: one of `VERDICTS`.
         why: what limits the verdict; empty where nothing does.
-        changes: the facts, the dearest first, then versions and flags; of `SAME` these alone.
+        changes: the facts, the most expensive first, then versions and flags; of `SAME` these alone.
     """
 
     name: str
@@ -87,15 +92,8 @@ class ComparedProgram:
     verdict: str
     why: str
     changes: tuple[Change, ...]
-    times: tuple[ProgramRow, ...] = ()
-
-    @property
-    def time_before(self) -> ProgramRow | None:
-        return self.times[0] if self.times else None
-
-    @property
-    def time(self) -> ProgramRow | None:
-        return self.times[1] if self.times else None
+    time_before: ProgramRow | None = None
+    time: ProgramRow | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,11 +190,11 @@ def _compared(before: CompiledProgram, after: CompiledProgram, device: str | Non
     else:
         changes = sorted(_facts(before, after, *costs), key=_order)
         verdict = CHANGED if changes else UNKNOWN if why else TEXT_ONLY
-    return ComparedProgram(after.name, before, after, verdict, why, (*changes, *flags), (row, other))
+    return ComparedProgram(after.name, before, after, verdict, why, (*changes, *flags), row, other)
 
 
 def _order(change: Change) -> tuple[object, ...]:
-    """What changes are sorted by: the dearest first, after those of `FIRST` and before those of `LAST`."""
+    """What changes are sorted by: the most expensive first, after those of `FIRST` and before those of `LAST`."""
     place = FIRST.index(change.kind) if change.kind in FIRST else len(FIRST)
     return place, change.kind in LAST, -abs(change.cost.most - change.cost_before.most), -change.size
 

@@ -213,7 +213,7 @@ def _of_computation(
                 yield "argument", shape_text(one.shape), 1, 0, one
             if one.id == computation.root_id:
                 yield "result", shape_text(one.shape), 1, 0, one
-                yield "donated", "arguments", len(proto.input_output_alias.entries), 0, one
+                yield "donated", "arguments", len(donated(module)), 0, one
 
 
 def _overlaps(module: HloModule, computation: hlo_pb2.HloComputationProto) -> _Found:
@@ -319,7 +319,7 @@ def _blocks(config: str) -> str:
 def _of_scheduled(module: HloModule, proto: hlo_pb2.HloInstructionProto, runs: int) -> _Found:
     """What an instruction of the schedule is besides: rematerialised, arrays that it makes, tiles."""
     opcode = text(proto.opcode)
-    if b".remat" in proto.name or b"rematted_computation" in proto.metadata.op_name:
+    if is_remat(proto):
         yield "remat", opcode, 1, 0, proto
         flops = sum(work.flops for work in matrix_works(module, text(proto.name), 128)) * runs
         yield "remat", "FLOPs", flops, flops // _FLOPS_A_BYTE, proto
@@ -330,6 +330,16 @@ def _of_scheduled(module: HloModule, proto: hlo_pb2.HloInstructionProto, runs: i
             yield "layout", str(array), 1, 0, proto
     if tiles := tiles_said(module, proto):
         yield "tiles", f"{_plain_all(arrays(proto.shape))}: {tiles}", 1, 0, proto
+
+
+def is_remat(proto: hlo_pb2.HloInstructionProto) -> bool:
+    """Whether an instruction computes again what was there once."""
+    return b".remat" in proto.name or b"rematted_computation" in proto.metadata.op_name
+
+
+def donated(module: HloModule) -> list[int]:
+    """The arguments whose memory results take."""
+    return [entry.parameter_number for entry in module.proto.hlo_module.input_output_alias.entries]
 
 
 def _megabytes(size: int) -> str:

@@ -69,6 +69,7 @@ def diff_parser() -> UsageParser:
     _add_runs(parser)
     program = "only the compiled programs, of dumps too"
     parser.part("runs").add_argument("--program", action="store_true", help=program)
+    add(parser.part(WHICH_RUN), "--device", help="v5e: of programs")
     noise = parser.part("noise")
     detect = "a change to be found between launches (default: 1%)"
     noise.add_argument("--detect", type=values.percent, metavar="PERCENT", help=detect)

@@ -22,6 +22,7 @@ from tpuprof.parsers.base.text import nearest_hint, printable
 from tpuprof.parsers.base.urls import printable_url
 from tpuprof.parsers.files.core_names import group_named
 from tpuprof.parsers.files.logdir import Logdir, Run, is_remote, open_logdir
+from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.pages.overview.model import OVERVIEW
 from tpuprof.parsers.pages.shared.key import Later
 from tpuprof.parsers.session.diff.beside import DETECT
@@ -32,6 +33,7 @@ from tpuprof.parsers.session.diff.regression import Regression, regression
 from tpuprof.parsers.session.diff.sides import compared_runs, refuse_arrays
 from tpuprof.parsers.session.one_core import narrowed
 from tpuprof.parsers.session.session import Session
+from tpuprof.parsers.session.software import software
 from tpuprof.tui.cli import common, printing
 from tpuprof.tui.cli.arguments.options import HERE, PROGRAM
 from tpuprof.tui.cli.common import existing, note, session_of
@@ -128,7 +130,7 @@ def _compared_programs(args: argparse.Namespace) -> ComparedPrograms:
     else:
         paths = existing(args.before), existing(args.after)
         before, after = _programs(args, paths[0], args.of_before), _programs(args, paths[1], args.of_after)
-    return cast("ComparedPrograms", _COMPARE(paths, before, after, expected))
+    return cast("ComparedPrograms", _COMPARE(paths, before, after, expected, getattr(args, "device", None)))
 
 
 def _programs(args: argparse.Namespace, path: str, run: str | None) -> list[CompiledProgram]:
@@ -137,7 +139,11 @@ def _programs(args: argparse.Namespace, path: str, run: str | None) -> list[Comp
         return cast("list[CompiledProgram]", _PROGRAMS_AT(path))
     with common.decoding_shown() as on_progress:
         session = session_of(open_logdir(path).find_run(run), args, common.configured(args), on_progress)
-        return cast("list[CompiledProgram]", _PROGRAMS_OF(session))
+        found = cast("list[CompiledProgram]", _PROGRAMS_OF(session))
+    with contextlib.closing(Trace.open(session.run.hosts[0].path)) as trace:
+        said = software(trace.planes)
+    versions, flags = ({one.name: one.value for one in said if one.kind == kind} for kind in ("version", "flag"))
+    return [replace(program, versions=versions, settings=flags) for program in found]
 
 
 # --- reading

@@ -12,7 +12,7 @@ from tpuprof.parsers.base.text import counted, examples, printable
 from tpuprof.parsers.base.words import factor_text, multiple
 from tpuprof.parsers.formats.hlo.files import program_files
 from tpuprof.parsers.pages.program.arrays import ProgramArray, program_arrays
-from tpuprof.parsers.pages.program.ops import Band, ProgramOp, ProgramRow, program_rows
+from tpuprof.parsers.pages.program.ops import ProgramOp, ProgramRow, program_rows
 from tpuprof.parsers.pages.program.programs import CompiledProgram, programs_of_session, read_program
 from tpuprof.parsers.pages.shared.key import Later
 from tpuprof.tui.draw.format import UNKNOWN, binary_size, count, duration, share
@@ -33,19 +33,8 @@ from tpuprof.tui.report.fields import (
     object_table,
 )
 from tpuprof.tui.report.page import Head, ReportRequest
-from tpuprof.tui.report.shared.quantities import FINGERPRINT
+from tpuprof.tui.report.shared.quantities import FINGERPRINT, told, told_words
 from tpuprof.tui.report.units import BYTES, COUNT, COUNTS, NUMBER, TEXT, TIME_MS, TIME_PS, VERBATIM, Unit, plain
-
-
-def _band_words(band: Band | None, ascii_only: bool) -> str:
-    """What is told, ``36 ms to 42 ms``."""
-    return "no claim" if band is None else f"{duration(band.low, ascii_only)} to {duration(band.high, ascii_only)}"
-
-
-def _told(unit: Unit) -> Unit:
-    ends = attribute("low", unit, "the least"), attribute("high", unit, "the most")
-    return replace(nested(ends), words=_band_words)
-
 
 _FACTOR = Unit("ratio", plain, lambda value, _: UNKNOWN if value is None else factor_text(value))
 _TILES: tuple[Metric[Any], ...] = (
@@ -78,7 +67,7 @@ _FIGURES: tuple[Metric[ProgramRow], ...] = (
     attribute("count", COUNT, "how many programs in the same place are the same", "alike"),
     attribute("chip", VERBATIM, "what it is for", "chip", null=_WHY),
     attribute("bound_ms", TIME_MS, _LEAST, "at least", null=_WHY, name="total.bound_ps"),
-    attribute("told_ms", _told(TIME_MS), _TOLD, "told", null=_NOT_TOLD),
+    attribute("told_ms", told(TIME_MS), _TOLD, "told", null=_NOT_TOLD),
     attribute("measured_ms", TIME_MS, _MEASURED_RUN, "measured", null=_NOT_RUN, name="measured.mean_ps"),
     attribute("runs", COUNT, "how often it ran in the profile", null=_NOT_RUN, name="measured.runs"),
     attribute("bound_by", TEXT, "compute or HBM, which takes most of it", "bound by", null=_WHY, name="total.bound_by"),
@@ -114,7 +103,7 @@ _PLAIN: Table[Sequence[ProgramOp]] = object_table(
         attribute("category", TEXT, "product, loop (a fusion without one), kernel, collective, or its opcode", "kind"),
         attribute("trips", COUNT, "how often it runs", "runs", null=_NOT_TOLD),
         attribute("bound_ps", TIME_PS, f"{_LEAST}; of one run", "at least", null=_NOT_TOLD),
-        attribute("told_ps", _told(TIME_PS), f"{_TOLD}; of one run", "told", null=_NOT_TOLD, name="told_ps"),
+        attribute("told_ps", told(TIME_PS), f"{_TOLD}; of one run", "told", null=_NOT_TOLD, name="told_ps"),
         attribute("measured_ps", TIME_PS, _MEASURED, "measured", null=_NOT_RUN, name="measured.mean_ps"),
         attribute("times", _FACTOR, _TIMES, "of told", null=f"{_NOT_RUN}, or reason says why"),
         attribute("occurrences", COUNT, _RAN, null=_NOT_RUN, name="measured.runs"),
@@ -194,7 +183,7 @@ def _drawn(table: Table[Any], looks: dict[str, ColumnSpec[Any]]) -> Table[Any]:
     return replace(table, fields=tuple(fields), screen=tuple(looks))
 
 
-def _most_told(told: Field[Sequence[Any]], source: Sequence[Any]) -> list[int | None]:
+def _mosttold(told: Field[Sequence[Any]], source: Sequence[Any]) -> list[int | None]:
     return [None if band is None else band.high for band in told.read(source, range(len(source)))]
 
 
@@ -283,7 +272,7 @@ def _statement(row: ProgramRow) -> str:
     if total is None or total.bound_ps is None or total.compute_ps is None:
         work = "" if total is None else f"; its products have {count(total.flops)} FLOPs"
         return f"How long it takes is unknown: {row.problem}{work}"
-    told = "" if row.told is None else f"told {_band_words(row.told, False)}; "
+    told = "" if row.told is None else f"told {told_words(row.told, False)}; "
     if (ran := row.measured) is not None:
         told = f"took {duration(ran.mean_ps)}, the mean of {counted(ran.runs, 'run')}; {told}"
     least = f"at least {duration(total.bound_ps)} (compute {duration(total.compute_ps)}, HBM {duration(total.hbm_ps)})"

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.base.words import SOURCE_HELP
+from tpuprof.tui.draw.format import duration
 from tpuprof.tui.report.fields import NO_REASON, Field, Metric, Table, attribute, nested, object_table
 from tpuprof.tui.report.units import COUNT, NUMBER, PERCENT, TEXTS, TIME_MS, VERBATIM, Unit, plain
 
 if TYPE_CHECKING:  # for types only: an overview starts sooner without numpy
+    from tpuprof.parsers.pages.program.ops import Band
     from tpuprof.parsers.pages.shared.latencies import Latency, Percentile
 
 RANK: Field[Any] = Field("rank", NUMBER, lambda _, rows: [int(row) + 1 for row in rows], "the row's place")
@@ -30,6 +32,18 @@ FINGERPRINT = (
     attribute("of", VERBATIM, "text or proto, what it was computed from; those of one form compare"),
 )
 """What a compiled program is known by."""
+
+
+def told_words(band: Band | None, ascii_only: bool) -> str:
+    """What is told of a time, ``36 ms to 42 ms``."""
+    return "no claim" if band is None else f"{duration(band.low, ascii_only)} to {duration(band.high, ascii_only)}"
+
+
+def told(unit: Unit) -> Unit:
+    """Of a time that is told, from the least to the most in another unit."""
+    ends = attribute("low", unit, "the least"), attribute("high", unit, "the most")
+    return replace(nested(ends), words=told_words)
+
 
 STEP_COUNT = attribute("count", COUNT, "how many steps there are", short="steps")
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from tpuprof.parsers.pages.program.changes import SAME, Change, ComparedProgram, ComparedPrograms
 from tpuprof.parsers.pages.program.expected import Expectation
+from tpuprof.parsers.pages.program.ops import ProgramRow
+from tpuprof.tui.draw.format import duration
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span
 from tpuprof.tui.report.declared import Metrics, Section, values_of
@@ -13,9 +15,9 @@ from tpuprof.tui.report.fields import Metric, Table, attribute, nested, object_t
 from tpuprof.tui.report.json import document, left_out, schema
 from tpuprof.tui.report.markdown import comparison_head, joined
 from tpuprof.tui.report.page import CommandReport, TextLook
-from tpuprof.tui.report.shared.quantities import FINGERPRINT
+from tpuprof.tui.report.shared.quantities import FINGERPRINT, told, told_words
 from tpuprof.tui.report.text import titled_text
-from tpuprof.tui.report.units import COUNT, FLAG, TEXT, TEXTS, VERBATIM
+from tpuprof.tui.report.units import COUNT, FLAG, TEXT, TEXTS, TIME_MS, TIME_PS, VERBATIM
 
 _FEW = 20
 """Changes of text and Markdown where the call does not say how many."""
@@ -31,6 +33,25 @@ _COMPILED = (
     attribute("fingerprint", nested(_FINGERPRINT), "whether two are the same", null="its text is cut"),
 )
 _ONE_SIDED = "that side has no such program, or no such flag"
+_UNTOLD = "that side has none that takes time, or reason says why"
+_TIMES = (
+    attribute("bound_ms", TIME_MS, "what it takes at least", null="problem says why", name="total.bound_ps"),
+    attribute("told_ms", told(TIME_MS), "what walking its tiles tells", null="reason says why"),
+    attribute("reason", VERBATIM, "why nothing is claimed of its time; empty where something is"),
+    attribute("problem", VERBATIM, "why its figures are unknown; empty where they are not"),
+)
+_UNTIMED = "it is the same program, or there is none to compare it with"
+_LEAST = "what all runs of the instructions concerned take in {} at least"
+_TOLD = "the same as their tiles tell it of {}"
+
+
+def _takes(change: Change) -> str:
+    """What the instructions concerned take, in words; empty where nothing is known."""
+    cost = change.dearer
+    least = "" if not cost.bound_ps else f"at least {duration(cost.bound_ps)}"
+    return least if cost.told_ps is None else f"told {told_words(cost.told_ps, False)}"
+
+
 PROGRAMS: Table[Sequence[ComparedProgram]] = object_table(
     "programs",
     (
@@ -39,6 +60,8 @@ PROGRAMS: Table[Sequence[ComparedProgram]] = object_table(
         attribute("why", VERBATIM, "what limits the verdict; empty where nothing does"),
         attribute("before", nested(_COMPILED), "the compile in A", null=_ONE_SIDED),
         attribute("after", nested(_COMPILED), "the compile in B", null=_ONE_SIDED),
+        attribute("time_before", nested(_TIMES), "how long A takes", null=_UNTIMED),
+        attribute("time", nested(_TIMES), "how long B takes", null=_UNTIMED),
     ),
     markdown=("name", "verdict"),
 )
@@ -52,8 +75,14 @@ CHANGES: Table[Sequence[Change]] = object_table(
         attribute("after", TEXT, "how many, or the value, in B", "B", null=_ONE_SIDED),
         attribute("name", TEXT, "an instruction that shows it", "op", null="it is of no instruction"),
         attribute("source", TEXT, "where that comes from", "source", null="the compiler does not say"),
+        attribute("bound_before_ps", TIME_PS, _LEAST.format("A"), null=_UNTOLD, name="cost_before.bound_ps"),
+        attribute("told_before_ps", told(TIME_PS), _TOLD.format("A"), null=_UNTOLD, name="cost_before.told_ps"),
+        attribute("bound_ps", TIME_PS, _LEAST.format("B"), null=_UNTOLD, name="cost.bound_ps"),
+        attribute("told_ps", told(TIME_PS), _TOLD.format("B"), null=_UNTOLD, name="cost.told_ps"),
+        attribute("reason", VERBATIM, "why nothing is claimed of their time; empty where something is"),
+        Metric("takes", TEXT, _takes, "the told time of the side where they take more, else at least", heading="takes"),
     ),
-    markdown=("kind", "what", "before", "after", "source"),
+    markdown=("kind", "what", "before", "after", "takes", "source"),
 )
 EXPECTED: Table[Sequence[Expectation]] = object_table(
     "expectations",
@@ -89,6 +118,17 @@ def markdown(made: ComparedPrograms, _: TextLook, limit: int) -> str:
     return joined([*lines, *Section(CHANGES, made.changes, "What changed", limit or _FEW).markdown()])
 
 
+def _of_times(times: Sequence[ProgramRow]) -> str:
+    """What A and B take, in a sentence."""
+    said = []
+    for side, row in zip("AB", times, strict=True):
+        least = duration(row.total.bound_ps) if row.total and row.total.bound_ps else "unknown"
+        claim = "no claim" if row.told is None else f"told {told_words(row.told, False)}"
+        said.append(f"{side}: {claim}, at least {least}")
+    why = next((row.reason or row.problem for row in times if row.told is None), "")
+    return f"{'; '.join(said)}{f' ({why})' if why else ''}"
+
+
 def text(made: ComparedPrograms, look: TextLook, limit: int) -> str:
     """What came of expectations, the verdict, and the changes of each program under its name."""
     arrow = look.glyphs.arrow
@@ -104,9 +144,11 @@ def text(made: ComparedPrograms, look: TextLook, limit: int) -> str:
         left = limit or _FEW
         for each in (each for each in made.programs if each.verdict != SAME or each.changes):
             drawn += [pen.rule(each.name, each.verdict)] if len(made.programs) > 1 else []
+            times = [row for row in (each.time_before, each.time) if row is not None]
+            drawn += pen.wrap(_of_times(times), "text", [(" ", "dim")]) if times else []
             for change in each.changes[:left]:
                 was, now = ("none" if value is None else value for value in (change.before, change.after))
-                source = f"  {change.source}" if change.source else ""
+                source = "".join(f"  {said}" for said in (_takes(change), change.source) if said)
                 drawn += pen.wrap(
                     f"{change.what}: {was} {arrow} {now}{source}", "text", [(f" {change.kind:<14}", "dim")]
                 )
