@@ -178,12 +178,12 @@ _LOOKS_OF_MODULES: dict[str, ColumnSpec[Any]] = {
 
 def _drawn(table: Table[Any], looks: dict[str, ColumnSpec[Any]]) -> Table[Any]:
     """A table with columns on the screen, which sort what is told by its upper end."""
-    sorts = {field.key: partial(_most_told, field) for field in table.fields if field.unit.words is _band_words}
+    sorts = {field.key: partial(_most_told, field) for field in table.fields if field.unit.words is told_words}
     fields = (replace(field, screen=looks.get(field.key), sort=sorts.get(field.key)) for field in table.fields)
     return replace(table, fields=tuple(fields), screen=tuple(looks))
 
 
-def _mosttold(told: Field[Sequence[Any]], source: Sequence[Any]) -> list[int | None]:
+def _most_told(told: Field[Sequence[Any]], source: Sequence[Any]) -> list[int | None]:
     return [None if band is None else band.high for band in told.read(source, range(len(source)))]
 
 
