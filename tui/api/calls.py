@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from tpuprof.parsers.capture.model import CaptureOptions
 from tpuprof.parsers.files.file_kinds import may_be_hlo, recognised
 from tpuprof.parsers.files.logdir import Logdir, Run, local_path, open_logdir
+from tpuprof.parsers.formats.hlo.files import is_program_text
 from tpuprof.parsers.hosts.progress import Progress
 from tpuprof.parsers.pages.shared.key import Later
 from tpuprof.parsers.session.diff.compare import compare_launches
@@ -96,8 +97,8 @@ def _found(path: str) -> tuple[Logdir, Kind]:
     known = recognised(where)
     if known is not None and known.reader == "log":
         return Logdir(path, (Run(os.path.basename(where), where, (), ()),), (), ()), LOG
-    if may_be_hlo(where) and leads_to_hlo(path):
-        return open_hlo(path), MODULES
+    if is_program_text(where) or (may_be_hlo(where) and leads_to_hlo(path)):
+        return open_hlo(path, as_text=is_program_text(where)), MODULES
     return open_logdir(path), PROFILE
 
 
@@ -198,6 +199,20 @@ def memory(path: Path | Bytes) -> Result:
     """
     with open_profile(path) as profile:
         return profile.result("memory", {})
+
+
+def program(path: Path | Bytes, *, module: str | None = None, device: str | None = None) -> Result:
+    """A compiled program before it runs: of a profile, of a compiler's dump, or its text; errors as of `tpuprof.open`.
+
+    Its main table has the ops, the longest first, `arrays` what they move, `modules` all programs of the path.
+
+    Args:
+        module: the name of the program; None for the one that takes longest.
+        device: the TPU that it is for, such as ``v6e``; None for the one that the file says.
+    """
+    given = {"module": module, "device": device}
+    with open_profile(path) as profile:
+        return profile.result("program", {name: value for name, value in given.items() if value is not None})
 
 
 def fit(path: Path | Bytes, *, module: str | None = None, device: str | None = None) -> BatchFit:

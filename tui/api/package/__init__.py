@@ -10,8 +10,8 @@
 
 `open` opens a profile, `findings` says why a program is slow, `kernel_times` gives the times of one kernel's runs,
 `runs` lists the runs of a logdir, `diff` compares two, `oom` explains an out-of-memory error, `memory` reads compiled
-modules, `fit` says how large a batch may be, and `capture` asks a running program for a profile. Errors are
-`ProfileError`.
+modules, `program` says how long one takes before it runs, `fit` how large a batch may be, and `capture` asks a running
+program for a profile. Errors are `ProfileError`.
 
 Names in `__all__` are stable; everything below `tpuprof.parsers` and `tpuprof.tui` may change from version to version,
 except the dataclasses that the methods of a `Profile` return: they keep their attributes within a major version.
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tpuprof.parsers.base.errors import ProfileError
-    from tpuprof.tui.api.calls import capture, diff, findings, fit, kernel_times, memory, oom, runs
+    from tpuprof.tui.api.calls import capture, diff, findings, fit, kernel_times, memory, oom, program, runs
     from tpuprof.tui.api.calls import open_profile as open
     from tpuprof.tui.api.profile import Profile
     from tpuprof.tui.api.result import Result
@@ -47,6 +47,7 @@ __all__ = [
     "memory",
     "oom",
     "open",
+    "program",
     "runs",
 ]
 

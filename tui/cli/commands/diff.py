@@ -106,6 +106,7 @@ def _exit_code(judged: Regression, different: bool) -> int:
 
 def _compared_or_programs(args: argparse.Namespace) -> tuple[Diff, Session] | ComparedPrograms:
     """The runs of both sides; programs alone where that is asked for, and where the paths hold nothing else."""
+    _take_sides(args)
     paths = (args.before, args.after)
     if args.program:
         return _compared_programs(args)
@@ -120,6 +121,7 @@ def _compared_or_programs(args: argparse.Namespace) -> tuple[Diff, Session] | Co
 def _compared_programs(args: argparse.Namespace) -> ComparedPrograms:
     """The programs of both sides; raises as `run_diff`."""
     before: list[CompiledProgram]
+    _take_sides(args)
     expected = getattr(args, "expect", ())
     if expected and args.after is None:
         path = existing(args.before or HERE)
@@ -157,8 +159,7 @@ def _runs(args: argparse.Namespace) -> tuple[list[Run], list[Run]]:
     """
     if args.baseline is not None:
         _take_baseline(args)
-    if args.before is None:
-        args.before, args.after, args.of_before, args.of_after = args.of_before, args.of_after, None, None
+    _take_sides(args)
     if args.before is None:
         raise errors.ProfileError(
             "usage", "There is nothing to compare.", f"{PROGRAM} diff BEFORE AFTER", errors.EXIT_USAGE
@@ -169,6 +170,12 @@ def _runs(args: argparse.Namespace) -> tuple[list[Run], list[Run]]:
     logdirs = [open_logdir(path) for path in paths]
     printing.check_output(args, *logdirs)
     return compared_runs(given, logdirs, (args.of_before, args.of_after))
+
+
+def _take_sides(args: argparse.Namespace) -> None:
+    """What ``--before`` and ``--after`` name stands for A and B where no path is given."""
+    if args.before is None and args.baseline is None:
+        args.before, args.after, args.of_before, args.of_after = args.of_before, args.of_after, None, None
 
 
 def _compared(args: argparse.Namespace, config: Config) -> tuple[Diff, Session]:

@@ -105,6 +105,10 @@ def test_texts_protos_and_other_places(tmp_path: Path, call: Call) -> None:
         ("custom-call splash*", 0, False),
         ("parameter a", 1, True),
         ("constant != 2", 1, True),
+        ("add f32*", 1, True),
+        ("k.*", 0, False),
+        ("donated = 0", 0, True),
+        ("no remat", 0, True),
     ],
 )
 def test_expectations(tmp_path: Path, expected: str, count: int, is_kept: bool, call: Call) -> None:
@@ -115,9 +119,67 @@ def test_expectations(tmp_path: Path, expected: str, count: int, is_kept: bool, 
     assert expected in out
 
 
-def test_an_expectation_that_is_none(tmp_path: Path) -> None:
-    with pytest.raises(ProfileError, match="is no expectation"):
-        check_expectation(programs(dumped(tmp_path / "a", PROGRAM)), "no while = 3")
+@pytest.mark.parametrize("expected", ["no while = 3", "no transpoze", "no f23[8]", "at most 4 all-gather"])
+def test_an_expectation_that_is_none(tmp_path: Path, expected: str) -> None:
+    """Of what no program can have there is always none."""
+    with pytest.raises(ProfileError, match="is no expectation") as raised:
+        check_expectation(programs(dumped(tmp_path / "a", PROGRAM)), expected)
+    assert "an opcode" in raised.value.hint
+
+
+def test_donated_arguments_and_products(tmp_path: Path) -> None:
+    """TPU compilers write dots as convolutions."""
+    head = "is_scheduled=true, input_output_alias={ {}: (0, {}, may-alias) }"
+    product = f"%s = {A} convolution(%f, %b), window={{size=1}}, dim_labels=bf_io->bf"
+    text = PROGRAM.replace("is_scheduled=true", head).replace(f"%s = {A} add(%f, %b)", product)
+    made = programs(dumped(tmp_path / "a", text))
+    counts = {expected: check_expectation(made, expected).count for expected in ("donated", "dot f32*", "dot bf16*")}
+    assert counts == {"donated": 1, "dot f32*": 1, "dot bf16*": 0}
+
+
+def test_the_most_expensive_change_comes_first(tmp_path: Path) -> None:
+    """What takes longer, told or at least, whatever its place in the program; what is not known has its reason."""
+    small, large = A, A.replace("[8,128]", "[8192,1280]")
+    more = f"%s = {small} add(%f, %b)\n  %c = {small} copy(%b)\n  %d = {large} broadcast(%b), dimensions={{0,1}}"
+    more += f"\n  %e = {large} copy(%d)"
+    before = programs(dumped(tmp_path / "a", PROGRAM))
+    after = programs(dumped(tmp_path / "b", PROGRAM.replace(f"%s = {small} add(%f, %b)", more)))
+    made = compare_programs(("", ""), before, after, device="TPU v6e")
+    copies = [change for change in made.changes if change.kind == "copy"]
+    assert [change.name for change in copies] == ["e", "c"]
+    assert all(change.cost.bound_ps and change.cost.told_ps for change in copies)
+    assert copies[0].cost.told_ps is not None and copies[0].cost.told_ps.low >= (copies[0].cost.bound_ps or 0)
+    unknown = compare_programs(("", ""), before, after).changes
+    assert {(change.cost.bound_ps, change.cost.told_ps) for change in unknown} == {(None, None)}
+    assert all(change.dearer.reason for change in unknown)
+
+
+def test_what_lies_between_the_halves_of_a_collective(tmp_path: Path) -> None:
+    """FLOPs, in the order of the schedule; what a SparseCore does is named by what it stands for."""
+    start, done = f"%g = ({A}, {A}) all-gather-start(%f), dimensions={{0}}", f"%s = {A} all-gather-done(%g)"
+    product = f"%d = {A} dot(%f, %b), lhs_contracting_dims={{1}}, rhs_contracting_dims={{1}}"
+    handed = f'%reduce-scatter.1 = (({A}), {A}) async-start(%f), async_execution_thread="sparsecore", calls=%inside'
+    parts = ((start, product, done), (product, start, done), (handed, f"%s = {A} async-done(%reduce-scatter.1)"))
+    texts = [PROGRAM.replace(f"%s = {A} add(%f, %b)", "\n  ".join(lines)) for lines in parts]
+    one, other, last = (programs(dumped(tmp_path / str(at), text)) for at, text in enumerate(texts))
+    (overlap,) = [change for change in compare_programs(("", ""), one, other).changes if change.kind == "overlap"]
+    assert (overlap.before, overlap.after) == (f"{2 * 8 * 8 * 128:,}", "0")
+    changes = {change.what: change.after for change in compare_programs(("", ""), one, last).changes}
+    assert changes["reduce-scatter = f32[8,128], 0.0 MB, on a SparseCore"] == "1"
+
+
+def test_memory_of_dumps(tmp_path: Path) -> None:
+    """The peak, by the buffers in another file of the dump; nothing where a side has none."""
+    sides = [dumped(tmp_path / name, PROGRAM.replace("add(", f"{name}(")) for name in ("subtract", "maximum")]
+    for folder, size in zip(sides, (4_000_000, 8_000_000), strict=True):
+        before, after = map(programs, sides)
+        assert "memory" not in {change.kind for change in compare_programs(("", ""), before, after).changes}
+        value = f" value: <1 f @0> (size={size},offset=0): f32[{size // 4}]{{0}}"
+        text = f"allocation 0: size {size}, parameter 0, shape |f32[{size // 4}]| at ShapeIndex {{}}:\n{value}\n"
+        (folder / "module_0001.jit_f.cl_9.after_optimizations-buffer-assignment.txt").write_text(text)
+    peak, *others = compare_programs(("", ""), programs(sides[0]), programs(sides[1])).changes
+    assert (peak.kind, peak.before, peak.after) == ("memory", "4.0 MB", "8.0 MB")
+    assert {(one.before, one.after) for one in others if one.kind == "buffer"} == {("1", "0"), ("0", "1")}
 
 
 @pytest.mark.shared

@@ -30,7 +30,7 @@ from tpuprof.tui.report.output import LEAST_BYTES, whole
 from tpuprof.tui.report.shared.bounded import LEAST_ROW, bounded_json, changed, compact
 
 _OF_SENTENCES = ("advice", "basis", "evidence", "how", "missing", "next", "notes", "sentence", "why", "why_none")
-_OF_OURS = frozenset((*_OF_SENTENCES, "hint", "more", "problems", "unknown", "warnings"))
+_OF_OURS = frozenset((*_OF_SENTENCES, "hint", "more", "problem", "problems", "reason", "unknown", "warnings"))
 """Keys below which an answer's texts are this program's own; other texts are data of the profile."""
 
 _OPTION = re.compile(r"(?<![\w-])--[a-z]+(?:-[a-z]+)*(?![\w-])")
@@ -197,7 +197,7 @@ class Tool:
         """The JSON of the command."""
         values = {name: value for name, value in given.items() if value is not None}
         values |= {name: root.place(values[name]) for name in _PATHS if name in values}
-        command = self.page if self.page in _COMMANDS else "report"
+        command = _AS_COMMANDS.get(self.page, self.page if self.page in _COMMANDS else "report")
         if "sql" in values:
             if other := [name for name, value in values.items() if value and name not in _WITH_SQL]:
                 raise _refused(f"A query in SQL takes no {other[0]}.", "sql alone, or page with filter, sort, columns")
@@ -207,6 +207,7 @@ class Tool:
             values = {"page": self._page(given), **values}
         options = [f"{option}={value}" for name, value in values.items() if (option := _option(name))]
         options += [f"--time-limit={max(1, seconds - _SPARE_SECONDS)}"] if command == "query" else []
+        options += ["--program"] if self.page in _AS_COMMANDS else []
         words = [*options, "--", *(value for name, value in values.items() if name in _IN_PLACE)]
         args = COMMANDS[command].parser(words).parse_args(words)
         args.format = "json"
@@ -283,6 +284,9 @@ _COMMANDS: Mapping[str, Callable[[argparse.Namespace], str]] = {
 }
 """What makes the text that a command prints."""
 
+_AS_COMMANDS = {"diff-program": "diff"}
+"""Commands of which a tool has one report alone."""
+
 _WITH_ROWS = tuple(page.name for page in PAGES if not page.is_of_arrays and page.name != "timeline")
 """Pages whose table `query` filters: the timeline and live arrays have tools of their own."""
 
@@ -299,6 +303,7 @@ _MEANINGS: Mapping[str, str] = {
     "before": "path below the root: the run before",
     "after": "path below the root: the run after; else the newest runs of before",
     "claim": "name of a reason of the run before",
+    "expect": "what the program after has: no f32[8192,*], custom-call splash*, dot bf16*, while = 1, donated = 3",
     "run": "name of a run, or its beginning; the newest without it",
     "host": "only this host",
     "core": "only this core, as host:2",
@@ -402,10 +407,29 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         "verify",
         "Whether a change kept the promise of a reason: the saving in the run before, how much shorter a step is in "
-        "the run after, and what took its place.",
+        "the run after, and what took its place. With expect: whether the compiled program of after is so.",
         "verify",
-        "before after claim",
+        "before after claim expect",
         {**_TWO, "claim": "collective"},
+        short.diff,
+        needs="before",
+    ),
+    Tool(
+        "program",
+        "A compiled program before it runs, of a profile, a compiler's dump, HLO or its text: how long it takes at "
+        "least, what its tiles tell, what each op and array moves through HBM, and its fingerprint.",
+        "program",
+        "path run module device limit",
+        {"path": "dump", "device": "v6e", "limit": 5},
+        needs="path",
+    ),
+    Tool(
+        "program_diff",
+        "Whether a change reached the compiler, from two dumps, HLO files, texts of programs or profiles: same "
+        "program, text only, tiles only or changed, with memory first, then what costs most.",
+        "diff-program",
+        "before after device limit",
+        {"before": "dump", "after": "dump", "limit": 10},
         short.diff,
         needs="before",
     ),
