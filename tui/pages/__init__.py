@@ -310,11 +310,12 @@ TABS: tuple[TabEntry, ...] = (
 TAB_NAMES: tuple[str, ...] = tuple(tab.name for tab in TABS)
 
 SYNONYMS: Mapping[str, str] = {
-    "overview": "step steps percentiles latency throughput verdict bottleneck idle compile",
+    "overview": "step steps percentiles latency throughput verdict bottleneck idle compile slow why reasons",
     "input": "data dataset loading infeed tf.data",
     "op-profile": "ops kernels pallas fusions layers hlo time",
     "timeline": "trace zoom perfetto events gantt steps measure spans",
-    "memory": "hbm vmem peak oom buffers allocators padding",
+    "memory": "hbm vmem peak oom buffers allocators padding batch",
+    "model": "tokens hfu utilization",
     "collectives": "all-reduce all-gather network ici dcn communication",
     "kernels": "pallas mosaic custom",
     "roofline": "mxu flops bandwidth bound intensity",

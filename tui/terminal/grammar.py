@@ -127,7 +127,9 @@ PLACES: tuple[Verb, ...] = (
 
 GENERAL: tuple[Verb, ...] = (
     Verb("figures", ("i",), "Every figure, with what it means", "All figures of this page are shown.", words="metrics"),
-    Verb("copy", ("y",), "Copy the name or summary", "There is nothing to copy under the cursor.", words="yank"),
+    Verb(
+        "copy", ("y",), "Copy the name or summary", "There is nothing to copy under the cursor.", words="yank clipboard"
+    ),
     Verb("export", ("E",), "Write what is shown to a file", "There is nothing to write.", words="csv save screenshot"),
     Verb("notes", ("W",), "Verdict in full, notes and problems", "There are no notes here.", words="warnings errors"),
     Verb("runs", ("R",), "Choose a run", "No runs were found.", words="run history switch"),
@@ -136,7 +138,7 @@ GENERAL: tuple[Verb, ...] = (
         ("D",),
         "Compare with another run",
         "There is only one run: tpuprof-tui diff A B compares any two profiles.",
-        words="diff baseline",
+        words="diff baseline yesterday before after regression",
     ),
     Verb("hosts", ("H",), "Hosts and cores: compare, choose one", "No hosts were read.", words="straggler late core"),
     Verb("live_arrays", ("L",), "Live arrays: who holds the memory", _NO_ARRAYS),

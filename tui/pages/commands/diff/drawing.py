@@ -84,8 +84,8 @@ def sides_lines(diff: Diff, pen: Pen) -> list[Line]:
         if side.odd_count:
             words.append(f"{side.odd_count} of them odd, left out")
         run = cut_middle(side.name, max(12, pen.width // 3), pen.glyphs)
-        spans: list[Span] = [(f" {name} ", "key"), (run, "strong"), (f"  {', '.join(words)}  ", "dim")]
-        lines.append(pen.fit([*spans, (" SIMULATED " * side.simulated, "badge")]))
+        badge: list[Span] = [("  ", "text"), (" SIMULATED ", "badge")] if side.simulated else []
+        lines.append(pen.fit([(f" {name} ", "key"), (run, "strong"), *badge, (f"  {', '.join(words)}", "dim")]))
     return lines
 
 

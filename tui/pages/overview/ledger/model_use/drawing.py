@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _NAME, _FIGURES = 26, 22
 _MOST_BAR = 60  # cells: with longer bars a figure would be far from its name
-_OF_HFU: tuple[UsePart, ...] = ("recomputed", "passes", "other", "mfu")
+_OF_HFU: tuple[UsePart, ...] = ("recomputed", "passes", "other")
 
 PART_CLASSES: Mapping[UsePart, OpClass] = {
     "idle": "idle",
@@ -40,7 +40,7 @@ PART_CLASSES: Mapping[UsePart, OpClass] = {
 
 
 def waterfall(use: ModelUse, pen: Pen) -> list[Line]:
-    """A line for each part, from the peak down; none where HFU is unknown."""
+    """A line for each part, from the peak down, with HFU where more than MFU is left; none where HFU is unknown."""
     if not use.parts:
         return []
     left, is_over, hfu = 0.0, False, use.hfu or 0.0

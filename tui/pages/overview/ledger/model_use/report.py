@@ -261,7 +261,8 @@ def statement(use: model_use.ModelUse) -> str:
     if use.hfu is None and use.mfu is None:
         return f"MFU and HFU are unknown: {use.unknown.get('hfu', '')}."
     mfu, hfu = (percent(None if value is None else 100 * value) for value in (use.mfu, use.hfu))
-    words = f"MFU is {mfu}, HFU {hfu} ({counted(use.cores or 0, 'core')}, step of {duration(use.step_ps)})"
+    both = f"MFU and HFU are {mfu}" if mfu == hfu else f"MFU is {mfu}, HFU {hfu}"
+    words = f"{both} ({counted(use.cores or 0, 'core')}, step of {duration(use.step_ps)})"
     largest = max((part for part in use.parts if part.part != "mfu"), key=lambda part: part.fraction, default=None)
     if largest is not None and largest.fraction > 0:
         words += f"; the largest loss is {model_use.PART_TITLES[largest.part]}, {percent(100 * largest.fraction)}"
