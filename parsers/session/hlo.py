@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, ProfileError
+from tpuprof.parsers.base.folders import listed
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.text import counted, printable
-from tpuprof.parsers.files.file_kinds import HLO_ENDINGS
+from tpuprof.parsers.files.file_kinds import HLO_ENDINGS, may_be_hlo
 from tpuprof.parsers.files.logdir import Logdir, Run, local_path, open_logdir
 from tpuprof.parsers.files.places import inside
 from tpuprof.parsers.formats.hlo.files import (
@@ -40,6 +43,7 @@ _OF_TEXTS = (
     "{} of the modules are built from texts of the dump, and their heap from live ranges; --xla_dump_hlo_as_proto "
     "writes the complete modules."
 )
+_MOST_BESIDE = 2000
 NO_ALLOCATORS = "Compiled modules say nothing about memory over time; a profile of a running program does."
 
 
@@ -150,6 +154,20 @@ def open_hlo(path: str, as_text: bool = False) -> Logdir:
         raise ProfileError("not_found", f"There is no HLO module in {printable(path)}.", hint, EXIT_NOT_FOUND)
     run = Run(os.path.basename(where) or where, where, (), ())
     return Logdir(path, (run,), (f"{counted(len(files), 'HLO module')} in {printable(path)}",), ())
+
+
+def open_hlo_beside(path: str, as_text: bool = False) -> Logdir:
+    """The same with runs besides for the other files, or folders, of the same folder that hold compiled programs."""
+    logdir = open_hlo(path, as_text)
+    where, others = logdir.runs[0].path, list[str]()
+    folder = os.path.dirname(where)
+    with contextlib.suppress(ProfileError, OSError):
+        with listed(folder) as entries:
+            names = [entry.path for entry in itertools.islice(entries, _MOST_BESIDE) if entry.is_dir()]
+        of_files = program_files(folder) if os.path.isfile(where) and where == os.path.abspath(path) else ()
+        others = [file.path for file in of_files] if os.path.isfile(where) else sorted(filter(may_be_hlo, names))
+    runs = (Run(os.path.basename(other), other, (), ()) for other in others if other != where)
+    return replace(logdir, runs=(*logdir.runs, *runs))
 
 
 class HloSession:

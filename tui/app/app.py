@@ -87,13 +87,12 @@ class MainScreen(AppScreen):
         self.current_run = CurrentRun(self, path, options, find, open_session)
         self.jumps = Jumps(self, self.current_run)
         self.captures = Captures(self, self.current_run, options.demo, options.only_hlo)
-        self.lists = ListPopups(
-            self, self.current_run, None if options.only_hlo else self.comparisons.compare, now, options
-        )
+        self.lists = ListPopups(self, self.current_run, self.comparisons.compare, now, options)
         self.watcher = RunWatcher(self, self.current_run, options, self.captures, self.lists, now)
         self.current_run.loaded = self.watcher.begin  # what was asked for is there: time to look for what comes
         self.current_run.above = {"hosts": self.lists.show_hosts, "graph": self.jumps.show_graph}
         self.current_run.above["program"] = self.jumps.show_program
+        self.jumps.lists = {"runs": self.lists.open_runs, "compare": self.lists.compare}
         self.searches, self.waiting = Searches(self), Waiting(self, self.current_run)
         self._can_capture = not options.only_hlo
 

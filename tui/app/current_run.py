@@ -259,7 +259,11 @@ class CurrentRun:
 
 
 class Jumps:
-    """Goes from one tab to where another one has more, and finds the way back."""
+    """Goes from one tab to where another one has more, and finds the way back.
+
+    Attributes:
+        lists: opens the lists of runs that a screen above the tabs may lead to, by their names.
+    """
 
     def __init__(self, context: AppContext, current_run: CurrentRun) -> None:
         self._context = context
@@ -269,12 +273,17 @@ class Jumps:
         self._is_late = False  # what is wanted opens when its run is read
         self._wanted_source: tuple[str, Callable[[str], object]] | None = None
         self._kept: dict[str, tuple[object, Any]] = {}
+        self.lists: Mapping[str, Callable[[], object]] = {}
 
     def follow(self, jump: Jump, back: Callable[[], object] | None = None) -> None:
         """Goes to a tab, from another one or from a screen above the tabs to which `back` leads; or opens a graph."""
         stage, before = self._context, self._context.tab_name
         if jump.tab in ABOVE:
             self._open_above(jump)
+            return
+        if jump.tab in self.lists:
+            self._trail = [] if back is None else [back]
+            self.lists[jump.tab]()
             return
         trail = self._trail
         stage.show_tab(jump.tab)
@@ -309,6 +318,8 @@ class Jumps:
         wanted = self._wanted if self._wanted is not None and self._wanted.tab == "program" else None
         if not isinstance(page, ProfileError):
             self._kept["program"] = self._of, page
+            if wanted is None:
+                self.forget()
             if wanted is not None or page.chosen.total is not None:
                 self._show(wanted or Jump("program"), page)
         elif wanted is None:
@@ -318,6 +329,7 @@ class Jumps:
             self._context.open(TextPopup(self._context.look, "No compiled program", lines, None))
 
     def _show(self, jump: Jump, content: Any) -> None:  # noqa: ANN401 - its screen knows it
+        self._wanted = None
         self._context.open_screen(jump.tab, (content, jump, self._current_run.run))
 
     def lead(self, jump: Jump, back: Callable[[], object] | None) -> None:

@@ -87,7 +87,7 @@ Post = Callable[[LoadNews], object]
 
 
 find_runs: FindRuns = Later("tpuprof.parsers.files.logdir:open_logdir")
-find_hlo: Callable[..., Logdir] = Later("tpuprof.parsers.session.hlo:open_hlo")
+find_hlo: Callable[..., Logdir] = Later("tpuprof.parsers.session.hlo:open_hlo_beside")
 """What find the runs, or the compiled modules, that a path leads to: to be called on a thread, as they import much."""
 
 

@@ -16,13 +16,13 @@ from tpuprof.tui.app.context import AppContext
 from tpuprof.tui.app.current_run import CurrentRun
 from tpuprof.tui.app.loader import opener
 from tpuprof.tui.app.options import AppOptions
-from tpuprof.tui.pages import load_above
-from tpuprof.tui.widgets.lists.popup import ListPopup
+from tpuprof.tui.pages import command_named, load_above
+from tpuprof.tui.widgets.lists.popup import ChoiceList, ChoiceRow, ListPopup
+from tpuprof.tui.widgets.popup import TextPopup, meanings
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Run
     from tpuprof.parsers.pages.hosts.model import HostsPage
-    from tpuprof.parsers.session.diff.model import Diff
     from tpuprof.parsers.session.known_runs import KnownRuns
     from tpuprof.parsers.session.run_facts import RunFacts
     from tpuprof.parsers.session.trend import Judged, KnownPoints, TrendPoint
@@ -78,6 +78,9 @@ class KeptPoints(Kept["KnownPoints"]):
 _judge = Later("tpuprof.parsers.session.trend:judged")
 _newest_first = Later("tpuprof.parsers.files.runs:newest_first")
 _compared = Later("tpuprof.parsers.session.diff.compare:compare")
+_compared_programs = Later("tpuprof.parsers.pages.program.changes:compare_programs")
+_programs_at = Later("tpuprof.parsers.pages.program.programs:programs_at")
+_ABOUT = meanings(("", "Files or folders in the same folder that hold compiled programs."))
 
 
 def _identity(run: Run) -> tuple[str, float, int, int]:
@@ -194,7 +197,7 @@ class ListPopups:
     """Opens the lists.
 
     Args:
-        compare: called with the older and the newer of two runs; None where runs can't be compared.
+        compare: called with the older and the newer of two runs, or with two files or folders of compiled programs.
         now: seconds since 1970, for the age of runs.
         options: what is kept of runs.
     """
@@ -203,7 +206,7 @@ class ListPopups:
         self,
         context: AppContext,
         current_run: CurrentRun,
-        compare: Callable[[Run, Run], object] | None,
+        compare: Callable[[Run, Run], object],
         now: Callable[[], float],
         options: AppOptions,
     ) -> None:
@@ -222,6 +225,9 @@ class ListPopups:
         logdir = self._current_run.logdir
         if logdir is None:
             return
+        if not logdir.runs[0].hosts:
+            self._choose("Compiled programs beside this one", self._current_run.open_run)
+            return
         self._kept.place = self._points.place = logdir.query
         shown, title = self._current_run, f"Runs in {printable(logdir.query)}"
         callbacks = self._facts.facts, shown.open_run, self._compare, self._now
@@ -233,11 +239,23 @@ class ListPopups:
     def compare(self) -> None:
         """Compares the shown run with the other one; lists the runs to choose from where there are several others."""
         runs = () if self._current_run.logdir is None else self._current_run.logdir.runs
-        pair = [run for run in runs if run.hosts]
-        if self._compare is None or len(pair) != 2:
+        pair, shown = [run for run in runs if run.hosts], self._current_run.run
+        if shown is not None and not shown.hosts:
+            self._choose(f"Compare {printable(shown.name)} with", lambda run: self._compare(run, shown))
+        elif len(pair) != 2:
             self.open_runs(self._current_run.run)
         else:
             self._compare(*_newest_first(pair)[::-1])
+
+    def _choose(self, title: str, chosen: Callable[[Run], object]) -> None:
+        """Lists the files or folders of compiled programs but the one that is shown."""
+        shown, logdir = self._current_run.run, self._current_run.logdir
+        runs = () if logdir is None else logdir.runs
+        rows = [ChoiceRow((printable(run.name),), run) for run in runs if shown is None or run.path != shown.path]
+        if rows:
+            self._context.open(ListPopup(self._context.look, title, ChoiceList(("name",), rows, chosen, _ABOUT)))
+        else:
+            self._context.flash = "No other compiled program lies beside it."
 
     def refresh(self) -> None:
         logdir = self._current_run.logdir
@@ -312,23 +330,30 @@ class Comparisons:
 
     def _work(self, before: Run, after: Run, job: threading.Event) -> None:
         try:
-            reading = opener(self._options)
-            sessions = [reading(run, lambda _: None, job.is_set) for run in (before, after)]
-            diff: Diff | ProfileError = _compared(sessions[0], sessions[1])
+            if not before.hosts:
+                diff = _compared_programs(
+                    (before.path, after.path), *(_programs_at(run.path) for run in (before, after))
+                )
+            else:
+                reading = opener(self._options)
+                diff = _compared(*(reading(run, lambda _: None, job.is_set) for run in (before, after)))
         except ProfileError as error:
             diff = error
         except Cancelled:
             return
-        self._context.post_news(self, (job, diff))
+        self._context.post_news(self, (job, diff, bool(before.hosts)))
 
-    def take(self, news: tuple[threading.Event, Diff | ProfileError]) -> None:
-        """Shows a comparison, or says why there is none."""
-        job, diff = news
+    def take(self, news: tuple[threading.Event, Any, bool]) -> None:
+        """Shows a comparison of runs, or else of programs, or says why there is none."""
+        job, diff, is_of_runs = news
         if job.is_set():  # given up since
             return
         self.words = ""
         if isinstance(diff, ProfileError):
             self._context.flash = diff.sentence
+        elif not is_of_runs:
+            lines = partial(command_named("diff-program").load_report().lines, diff)
+            self._context.open(TextPopup(self._context.look, "What changed", lines, None))
         else:
             self._context.open_screen("diff", diff)
         self._context.redraw()

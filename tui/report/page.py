@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from tpuprof.parsers.pages.shared.key import PageKey
     from tpuprof.parsers.session.diff.regression import Regression
     from tpuprof.parsers.session.session import Session
+    from tpuprof.tui.draw.pen import Pen
+    from tpuprof.tui.draw.spans import Line
     from tpuprof.tui.html.picture import Picture
     from tpuprof.tui.report.fields import Metric, Rows, Table
 
@@ -341,3 +343,8 @@ class CommandReport(Generic[Content]):
     csv_table: Table[Any] | None = None
     sections: Callable[[Content], Sequence[Listed]] = lambda _: ()
     choose: Callable[[Content, ReportRequest, TableOptions], str] | None = None
+
+    def lines(self, content: Content, pen: Pen) -> list[Line]:
+        """Its text as lines of a popup."""
+        text = self.writers["text"](content, TextLook(pen.width, pen.glyphs.is_ascii, False), 0)
+        return [pen.fit([(line, "text")]) for line in text.splitlines()]

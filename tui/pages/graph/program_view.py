@@ -18,12 +18,13 @@ from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.ops.filtering.filter import OpColumns
 from tpuprof.parsers.pages.graph.programs import Programs as Graphs
 from tpuprof.parsers.pages.memory.compiled import CompiledModules, ModuleSource
+from tpuprof.parsers.pages.program.changes import compare_programs
 from tpuprof.parsers.pages.program.ops import ProgramRow
 from tpuprof.parsers.session.hlo import HloSession
 from tpuprof.tui.draw.pen import Pen, cut_middle
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import views_line
-from tpuprof.tui.pages import load_above
+from tpuprof.tui.pages import command_named, load_above
 from tpuprof.tui.pages.graph import program
 from tpuprof.tui.pages.graph.program import REPORT, Programs
 from tpuprof.tui.pages.graph.program_card import LABEL, card_lines, label
@@ -37,6 +38,7 @@ from tpuprof.tui.terminal.grammar import BY_NAME, Verb
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import ROW_KEYS, KeyRow, pad, verb_row
 from tpuprof.tui.widgets.line_canvas import ScreenLook
+from tpuprof.tui.widgets.lists.popup import ChoiceList, ChoiceRow, ListPopup
 from tpuprof.tui.widgets.lists.screen import ListScreen
 from tpuprof.tui.widgets.lists.table import RowsView
 from tpuprof.tui.widgets.popup import Lines, TextPopup, meanings
@@ -50,6 +52,9 @@ _MODULES, _TALL = "modules", 28
 _TITLES = {_MODULES: "Programs"}
 _OF_RUNS = ("there", "timeline")
 """Keys that lead to pages of a run."""
+_ABOUT_OTHERS = meanings(
+    ("", "The other programs of the same place: the one that is chosen is A, the one that is shown is B.")
+)
 _ABOUT = (
     ("at least", "no run takes less: FLOPs at the peak, or bytes at HBM's, whichever is more. Nobody measured it."),
     ("told", "what walking the compiler's tiles tells, with its error; no claim where that was never right."),
@@ -260,6 +265,8 @@ class ProgramScreen(ListScreen):
             verb_row("edit", lambda: self.edit_source(self.listed.source_line)),
             *([] if name is None else [verb_row("copy", partial(self.copy, name))]),
             verb_row("figures", figures),
+            verb_row("runs", partial(Jump, "runs")),
+            verb_row("compare", self._compare, "Compare with another program, or another run or dump"),
             verb_row("notes", notes, "The sentence in full, and what went wrong"),
             *self.last_keys(),
         )
@@ -303,6 +310,24 @@ class ProgramScreen(ListScreen):
 
     def _figure_lines(self, pen: Pen) -> list[Line]:
         return pen.labelled(self.declared.metrics())
+
+    def _compare(self) -> Jump | None:
+        """Compares with another program of the same place, which is chosen; without one with another run or file."""
+        shown = self._page.chosen
+        others = [row for row in self._page.rows if row is not shown]
+        if not others:
+            return Jump("compare")
+        rows = [ChoiceRow((row.name, row.origin), row) for row in others]
+        listed = ChoiceList(("program", "of"), rows, lambda row: self._judge(row, shown), _ABOUT_OTHERS)
+        self.open(ListPopup(self.look, f"Compare {printable(shown.origin)} with", listed))
+        return None
+
+    @work(thread=True, exclusive=True, group="compare", description="compare")
+    def _judge(self, before: ProgramRow, after: ProgramRow) -> None:
+        one, other = ([] if row.compiled is None else [row.compiled] for row in (before, after))
+        made = compare_programs((before.origin, after.origin), one, other)
+        lines = partial(command_named("diff-program").load_report().lines, made)
+        self.call_later(self._tell, "What changed", lines, None)
 
     def words_for(self, begun: str) -> Sequence[str]:
         return self.listed.words_for(begun)
