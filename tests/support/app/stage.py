@@ -43,7 +43,7 @@ from tpuprof.parsers.pages.ops.op_profile import OP_PROFILE, OP_PROFILE_WITHOUT_
 from tpuprof.parsers.pages.ops.roofline import ROOFLINE, ROOFLINE_WITHOUT_INFEED, roofline_page
 from tpuprof.parsers.pages.overview.model import OVERVIEW, Overview
 from tpuprof.parsers.pages.overview.model_use.page import MODEL, ModelPage
-from tpuprof.parsers.pages.shared.key import MODULES, Page, PageKey
+from tpuprof.parsers.pages.shared.key import MODULES, SUMMARIES, Page, PageKey
 from tpuprof.parsers.pages.sparse_core.page import HAS_SPARSE_CORES, SPARSE_CORE, no_sparse_cores
 from tpuprof.parsers.session.pages import Pages
 from tpuprof.parsers.session.session import Session
@@ -117,6 +117,7 @@ MADE: Mapping[PageKey[Any], Callable[[str | None], object]] = {
     MEMORY_PROFILE: lambda host: memory_over_time(),
     MODULE_RUNS: lambda host: (),
     HOSTS: _two_hosts,
+    SUMMARIES: lambda host: summaries(profiles({"host0": steady(900)})),
 }
 """Pages of forty made-up ops, of an input pipeline that is waited for, of the demo's compiled modules, and of two
 hosts, the second of which holds up the first."""

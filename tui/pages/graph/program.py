@@ -166,13 +166,13 @@ _LOOKS_OF_ARRAYS: dict[str, ColumnSpec[Any]] = {
     "shape": ColumnSpec("shape", 28, is_left=True),
 }
 _LOOKS_OF_MODULES: dict[str, ColumnSpec[Any]] = {
-    "module": ColumnSpec("program", 24, fixed=True, grows=True),
+    "module": ColumnSpec("program", 16, fixed=True, grows=True),
+    "origin": ColumnSpec("of", 22),
     "bound_ms": ColumnSpec("at least", 10),
     "told_ms": ColumnSpec("told", 22),
     "count": ColumnSpec("alike", 5),
     "bound_by": ColumnSpec("bound by", 8),
     "measured_ms": ColumnSpec("measured", 9),
-    "origin": ColumnSpec("file", 28),
 }
 
 

@@ -248,7 +248,7 @@ class ProgramScreen(ListScreen):
             **dict.fromkeys(("view", "next_tab"), partial(self._turn, 1)),
             **dict.fromkeys(("previous_view", "previous_tab"), partial(self._turn, -1)),
         }
-        across = {"right": partial(self.listed.move, 1, 0), "left": partial(self.listed.move, -1, 0)}
+        across = {"right": partial(self._across, 1), "left": partial(self._across, -1)}
         name = self.listed.name
         opens = "open" if self.at == _MODULES else "details"
         words = "Show the program" if self.at == _MODULES else "All about the row: tiles, operands, what moves"
@@ -291,12 +291,17 @@ class ProgramScreen(ListScreen):
         names = [*self.views]
         if number > len(names):
             return BY_NAME["pick"].absent
-        self.at = names[number - 1]
-        return ""
+        said, self.at = "It is already shown." if self.at == names[number - 1] else "", names[number - 1]
+        return said
 
     def _turn(self, by: int) -> None:
         names = [*self.views]
         self.at = names[(names.index(self.at) + by) % len(names)]
+
+    def _across(self, by: int) -> str:
+        before = self.listed.shift
+        self.listed.move(by, 0)
+        return BY_NAME["left"].absent if self.listed.shift == before else ""
 
     def enter(self) -> None:
         if self.at == _MODULES and self.listed.row is not None:
@@ -317,8 +322,8 @@ class ProgramScreen(ListScreen):
         others = [row for row in self._page.rows if row is not shown]
         if not others:
             return Jump("compare")
-        rows = [ChoiceRow((row.name, row.origin), row) for row in others]
-        listed = ChoiceList(("program", "of"), rows, lambda row: self._judge(row, shown), _ABOUT_OTHERS)
+        rows = [ChoiceRow((row.origin, row.name), row) for row in others]
+        listed = ChoiceList(("of", "program"), rows, lambda row: self._judge(row, shown), _ABOUT_OTHERS)
         self.open(ListPopup(self.look, f"Compare {printable(shown.origin)} with", listed))
         return None
 

@@ -43,9 +43,10 @@ PAGES: dict[str, list[str]] = {
     "found": ["4", "/", *"fusion", "enter"],
     "modules": ["5", "m"],
     "graph": ["3", "v", "u"],
+    "program": ["3", "v", "P"],
 }
 
-OF_THE_DEMO = ("overview", "steps", "graph")
+OF_THE_DEMO = ("overview", "steps", "graph", "program")
 """What needs more than pages that are made up."""
 
 
