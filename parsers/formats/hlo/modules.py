@@ -247,3 +247,22 @@ def _at_line(file: str, line: int) -> str:
 def braces(numbers: Iterable[int | None]) -> str:
     """Numbers as XLA writes them, ``{0,1}``."""
     return f"{{{','.join(map(str, numbers))}}}"
+
+
+def is_kernel(proto: hlo_pb2.HloInstructionProto) -> bool:
+    """Whether an instruction is a kernel that was written by hand."""
+    return bool(proto.opcode == b"custom-call" and proto.custom_call_target == KERNEL_TARGET)
+
+
+def all_fused(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> list[hlo_pb2.HloInstructionProto]:
+    """What an instruction fuses, with what fusions inside it hold in their place; itself where it fuses nothing."""
+    found: list[hlo_pb2.HloInstructionProto] = []
+    waiting, entered = module.inside(proto), {proto.id}
+    while waiting:
+        each = waiting.pop()
+        if each.opcode == b"fusion" and each.id not in entered:
+            waiting.extend(module.inside(each))
+        else:
+            found.append(each)
+        entered.add(each.id)
+    return found

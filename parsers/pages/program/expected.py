@@ -12,10 +12,9 @@ from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import printable
-from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.formats.hlo.modules import HloModule, is_kernel
 from tpuprof.parsers.formats.hlo.shapes import parse_shape
 from tpuprof.parsers.formats.xspace.walk import text
-from tpuprof.parsers.pages.findings.ops.needless.uses import is_kernel
 from tpuprof.parsers.pages.program.facts import arrays, donated, is_remat
 from tpuprof.parsers.pages.program.programs import CompiledProgram
 

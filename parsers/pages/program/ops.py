@@ -19,11 +19,10 @@ from tpuprof.parsers.base.tpus import generation_of
 from tpuprof.parsers.base.words import binary_parts, sentence_name, size
 from tpuprof.parsers.formats.hlo.graph import HloGraph
 from tpuprof.parsers.formats.hlo.matrix import MatrixWork, matrix_bits, matrix_works
-from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.formats.hlo.modules import HloModule, all_fused, is_kernel
 from tpuprof.parsers.formats.hlo.shapes import elements
 from tpuprof.parsers.formats.xspace.walk import text
 from tpuprof.parsers.ops.core.kernel_work import spec_of
-from tpuprof.parsers.pages.findings.ops.needless.uses import all_fused, is_kernel
 from tpuprof.parsers.pages.program.fingerprint import Fingerprint
 from tpuprof.parsers.pages.program.programs import CompiledProgram
 from tpuprof.parsers.pages.program.tiles import (

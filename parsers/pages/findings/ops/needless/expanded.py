@@ -13,7 +13,7 @@ import numpy as np
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import size
-from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.formats.hlo.modules import HloModule, all_fused, is_kernel
 from tpuprof.parsers.formats.hlo.shapes import element_bits, element_type, elements, shape_of_proto
 from tpuprof.parsers.pages.findings.budget import NOTHING, Budget, Claimed, detects
 from tpuprof.parsers.pages.findings.ops.arrays import ModuleArrays, OpArrays, large_arrays
@@ -100,7 +100,7 @@ def _finding(budget: Budget, how: _How, members: Mapping[int, _Expanded]) -> Cla
         return NOTHING
     of = members[losing.first]
     name, ending = place_name(budget.evidence.table, losing.groups)
-    kind, packed, for_kernels = element_type(of.made), element_type(of.source), all(map(hlo_uses.is_kernel, of.readers))
+    kind, packed, for_kernels = element_type(of.made), element_type(of.source), all(map(is_kernel, of.readers))
     readers = "kernels" if for_kernels else "matrix products"
     if how == "unpacked":
         title, written = f"unpack{ending} {packed} to {kind} in HBM", f"{size(of.written)} of {kind}"
@@ -120,7 +120,7 @@ def _of_program(program: ModuleArrays) -> Iterator[tuple[_How, int, _Expanded]]:
         if how is None or source is None:
             continue
         readers = uses.by_products_alone(of)
-        if how == "repeated" and any(map(hlo_uses.is_kernel, readers)) and _fills_lanes(module, of):
+        if how == "repeated" and any(map(is_kernel, readers)) and _fills_lanes(module, of):
             continue  # the layout that a kernel needs of what it reads a row at a time
         root = hlo_uses.root_of(module, of.proto)
         read = sum(_bytes(operand.shape) for operand in module.operand_protos(of.proto) if operand is not None)
@@ -131,7 +131,7 @@ def _of_program(program: ModuleArrays) -> Iterator[tuple[_How, int, _Expanded]]:
 
 def _source(module: HloModule, of: OpArrays) -> tuple[_How | None, hlo_uses.FusionInput | None]:
     """How an op expands an array, and which; None for both where it does not, or does anything else as well."""
-    inside = hlo_uses.all_fused(module, of.proto)
+    inside = all_fused(module, of.proto)
     opcodes, made = {each.opcode for each in inside}, of.proto.shape
     if len(of.writes) != 1 or made.tuple_shapes:
         return None, None
@@ -161,7 +161,7 @@ def _is_packed(source: hlo_pb2.ShapeProto, made: hlo_pb2.ShapeProto, shifts: boo
 
 def _fills_lanes(module: HloModule, of: OpArrays) -> bool:
     """Whether an op repeats an array along the dimension that lies side by side, to fill vector registers."""
-    for each in hlo_uses.all_fused(module, of.proto):
+    for each in all_fused(module, of.proto):
         if each.opcode == b"broadcast" and each.shape.dimensions:
             order = each.shape.layout.minor_to_major
             minor = order[0] if order else len(each.shape.dimensions) - 1

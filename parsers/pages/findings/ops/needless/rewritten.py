@@ -9,7 +9,7 @@ import numpy as np
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import size
-from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.formats.hlo.modules import HloModule, all_fused
 from tpuprof.parsers.formats.hlo.shapes import element_type, elements
 from tpuprof.parsers.pages.findings.budget import Budget, Claimed, detects
 from tpuprof.parsers.pages.findings.ops.arrays import ModuleArrays, OpArrays, large_arrays
@@ -81,7 +81,7 @@ def _of_program(program: ModuleArrays) -> Iterator[tuple[int, _Rewrite]]:
 
 def _rewrite(module: HloModule, uses: hlo_uses.Uses, of: OpArrays) -> _Rewrite | None:
     """How an op rewrites arrays; None where it does not, or does anything else as well."""
-    inside = hlo_uses.all_fused(module, of.proto)
+    inside = all_fused(module, of.proto)
     if not of.writes or not {each.opcode for each in inside} <= _ELEMENTWISE:
         return None
     given = list(hlo_uses.fusion_inputs(module, of.proto))
@@ -168,7 +168,7 @@ def _is_place(
     mask = [each for number in behind if (each := module.instruction_by_id(number)) is not None]
     outer = [each.outer for each in given if each.inner.id in behind]
     makers = [each for of in outer if of is not None and (each := module.instruction_by_id(of[0])) is not None]
-    mask += [each for maker in makers for each in hlo_uses.all_fused(module, maker)]
+    mask += [each for maker in makers for each in all_fused(module, maker)]
     compares = [each for each in mask if each.opcode == b"compare"]
     if compares:
         by_position = any(each.opcode == b"iota" for each in mask)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.matrix import matrix_types
-from tpuprof.parsers.formats.hlo.modules import KERNEL_TARGET, HloModule
+from tpuprof.parsers.formats.hlo.modules import HloModule, all_fused, is_kernel
 from tpuprof.parsers.formats.xspace.walk import text
 from tpuprof.parsers.pages.findings.ops.arrays import Key, OpArrays, origin, readers_of
 
@@ -77,28 +77,9 @@ def _prefetches(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> bool:
     )
 
 
-def is_kernel(proto: hlo_pb2.HloInstructionProto) -> bool:
-    """Whether an instruction is a kernel that was written by hand."""
-    return bool(proto.opcode == b"custom-call" and proto.custom_call_target == KERNEL_TARGET)
-
-
 def is_product(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> bool:
     """Whether an instruction is a matrix product, or fuses one."""
     return bool(matrix_types(module, text(proto.name))[0])
-
-
-def all_fused(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> list[hlo_pb2.HloInstructionProto]:
-    """What an instruction fuses, with what fusions inside it hold in their place; itself where it fuses nothing."""
-    found: list[hlo_pb2.HloInstructionProto] = []
-    waiting, entered = module.inside(proto), {proto.id}
-    while waiting:
-        each = waiting.pop()
-        if each.opcode == b"fusion" and each.id not in entered:
-            waiting.extend(module.inside(each))
-        else:
-            found.append(each)
-        entered.add(each.id)
-    return found
 
 
 def hands_on(module: HloModule, proto: hlo_pb2.HloInstructionProto, opcodes: frozenset[bytes]) -> bool:
