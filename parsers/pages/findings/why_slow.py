@@ -26,6 +26,7 @@ from tpuprof.parsers.pages.findings.ops.needless.expanded import expanded
 from tpuprof.parsers.pages.findings.ops.needless.low_rank import low_rank
 from tpuprof.parsers.pages.findings.ops.needless.repeated import few_rows, repeated_casts
 from tpuprof.parsers.pages.findings.ops.needless.rewritten import rewritten
+from tpuprof.parsers.pages.findings.ops.needless.streamed import streamed_operands
 from tpuprof.parsers.pages.findings.ops.unexplained import unexplained
 
 DETECTORS: tuple[Detector, ...] = (
@@ -57,6 +58,7 @@ DETECTORS: tuple[Detector, ...] = (
     low_rank,
     products.needless_precision,
     products.padded_products,
+    streamed_operands,
     kernels.kernel_waits,
     kernels.slow_kernels,
     latency_bound,

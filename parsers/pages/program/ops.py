@@ -23,8 +23,6 @@ from tpuprof.parsers.formats.hlo.modules import HloModule, all_fused, is_kernel
 from tpuprof.parsers.formats.hlo.shapes import elements
 from tpuprof.parsers.formats.xspace.walk import text
 from tpuprof.parsers.ops.core.kernel_work import spec_of
-from tpuprof.parsers.pages.program.fingerprint import Fingerprint
-from tpuprof.parsers.pages.program.programs import CompiledProgram
 from tpuprof.parsers.pages.program.tiles import (
     CHIPS,
     FEW_BYTES,
@@ -50,6 +48,8 @@ from tpuprof.parsers.pages.program.trips import trip_count
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.mosaic.spec import KernelSpec
     from tpuprof.parsers.formats.proto import hlo_pb2
+    from tpuprof.parsers.pages.program.fingerprint import Fingerprint
+    from tpuprof.parsers.pages.program.programs import CompiledProgram
 
     Proto = hlo_pb2.HloInstructionProto
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 PRODUCT_BAND, STREAM_BAND, SCALED_BAND, UNCLAIMED_BAND = 0.10, 0.20, 0.40, 0.60
 """How far the truth may lie from what is told of products, of streams, on other chips, and where nothing is claimed."""
 
-_STREAMED, _BESIDE_PRODUCTS = 0.78, 0.72
+_STREAMED, BESIDE_PRODUCTS = 0.78, 0.72
 """The part of HBM's peak that loops and copies come to, and that the arrays of a product do."""
 
 _STEP_S, _ACCUMULATING_STEP_S = 0.4e-6, 0.6e-6
@@ -177,7 +177,7 @@ def product_told(tiles: Tiles, moved: Iterable[tuple[str, int]], peak: float, ch
     step += _ACCUMULATING_STEP_S if accumulates else _STEP_S
     windows = {"left": 0.0, "right": 0.0, "out": 0.0}
     for of, size in moved:
-        windows[of] += size / tiles.count(of) / (_BESIDE_PRODUCTS * chip.hbm)
+        windows[of] += size / tiles.count(of) / (BESIDE_PRODUCTS * chip.hbm)
     total, around = step + windows["left"] + windows["right"], 1
     for place, axis in enumerate(tiles.axes):
         moving = sum(seconds for of, seconds in windows.items() if tiles.changes(of, place))

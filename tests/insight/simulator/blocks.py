@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from math import ceil, prod
 
@@ -57,8 +58,12 @@ def product(
     pad: bool = True,
     also: Sequence[Value] = (),
     out: str = "",
+    window: int = 0,
 ) -> Value:
-    """A fused product of [m, k] by [k, n], or of [b, m, k] by [b, k, n]; `also` is added to the result."""
+    """A fused product of [m, k] by [k, n], or of [b, m, k] by [b, k, n]; `also` is added to the result.
+
+    With a `window`, the side of its tiles, HLO says these, and the operands of [m, k] by [k, n] are streamed by them.
+    """
     batch, m, k = (1, *dims_of(left))[-3:]
     n = dims_of(right)[-1]
     operands = [left, right, *also]
@@ -72,6 +77,11 @@ def product(
             root = code.emit("add", shape, [root, other])
     value = code.fusion(root, operands, "kOutput", base)
     moved = hbm_ps(code, 0 if space else size_of(*operands, value))
+    if window:
+        steps, side = [str(size // window) for size in (n, m, k)], [str(window // 8), str(window // 128)]
+        bounds = dict.fromkeys((f"{of}_window_bounds" for of in ("input", "kernel", "output")), side)
+        value.backend_config = json.dumps({"window_config": {"iteration_bounds": steps, **bounds}}).encode()
+        moved = hbm_ps(code, size_of(left) * (n // window) + size_of(right) * (m // window) + size_of(value))
     return code.run(value, max(matrix_ps(code, m, k, n, batch, precision, pad), moved) + OVERHEAD_PS)
 
 

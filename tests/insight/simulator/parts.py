@@ -204,7 +204,10 @@ class Relayouts(Placed):
 
 @dataclass(frozen=True, slots=True)
 class Products(Placed):
-    """Matrix products of these sizes, of arrays in HBM or VMEM; no more than their own work where they are not bad."""
+    """Matrix products of these sizes, of arrays in HBM or VMEM; no more than their own work where they are not bad.
+
+    With a `window` they have tiles of that side, of four times that where they are not bad.
+    """
 
     m: int
     k: int
@@ -215,6 +218,7 @@ class Products(Placed):
     precision: str = "default"
     kind: str = "bf16"
     on_chip: bool = False
+    window: int = 0
     base: str = "fusion"
     scope: str = "heads/dot_general"
     source: str = "heads.py:52"
@@ -226,7 +230,8 @@ class Products(Placed):
             left, right = code.param(kind, *first, self.m, self.k), code.param(kind, *first, self.k, self.n)
             if self.on_chip:
                 left, right = (code.bitcast(value, *dims_of(value), space=VMEM) for value in (left, right))
-            product(code, left, right, self.base, self.precision if self.bad else "default", pad=self.bad)
+            level, side = (self.precision, self.window) if self.bad else ("default", 4 * self.window)
+            product(code, left, right, self.base, level, pad=self.bad, window=side)
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ FOUND_IN = {
     "low_rank": "lora-adapters-in-products-of-their-own",
     "needless_precision": "flows-derivatives-by-multiply-and-sum-and-legendre-transforms-in-f32-at-highest",
     "padded_products": "experts-groups-of-72-columns",
+    "streamed_operands": "small-windows-v6e",
     "kernel_waits": "matmul-kernel-with-one-buffer-v6e",
     "slow_kernels": "server-kernel-at-10-percent",
     "latency_bound": "brax-minibatches-shuffled-by-sorting",

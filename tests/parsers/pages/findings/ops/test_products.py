@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.parsers.pages.findings.build import US, Op, evidence, found, grid, modules, product, the, with_
@@ -34,6 +36,38 @@ def matmul(n: int, share: float = 40, speed: float | None = None, hbm: int = 0, 
 )
 def test_products_that_lose_nothing_known_by_padding(proof: Evidence) -> None:
     assert found("padding", proof) is None
+
+
+# --- streamed operands ---------------------------------------------------------------------------------------------
+
+
+def streamed(window: int, took: float = 1600, device: str = "TPU v6 Lite") -> Evidence:
+    """A product of 8192 x 4096 by 4096 x 8192 in square windows, which takes so many microseconds."""
+    sizes, side = [str(size // window) for size in (8192, 8192, 4096)], [str(window // 8), str(window // 128)]
+    bounds = dict.fromkeys((f"{of}_window_bounds" for of in ("input", "kernel", "output")), side)
+    config = json.dumps({"window_config": {"iteration_bounds": sizes, **bounds}, "used_scoped_memory_configs": []})
+    left, right, out = (f"bf16[{dims}]{{1,0:T(8,128)(2,1)}}" for dims in ("8192,4096", "4096,8192", "8192,8192"))
+    text = f"ENTRY %m () -> () {{\n %a = {left} parameter(0)\n %b = {right} parameter(1)\n"
+    text += f" ROOT %dot.1 = {out} convolution(%a, %b), dim_labels=bf_io->bf, backend_config={config}\n}}\n"
+    proto = read_module_text("jit_step", text.splitlines(keepends=True)).SerializeToString()
+    ops = [Op("dot.1", "convolution fusion", 20 * took, flops=round(0.4 * took * 1e-6 * 100e12))]
+    proof = evidence(grid({"compute": took, "vector": 1000}), ops)
+    return with_(proof, modules=[modules(proto)], device_type=device)
+
+
+def test_windows_that_stream_operands_longer_than_multiplying_takes() -> None:
+    finding = the("memory-bound", streamed(512))
+    assert "streams arrays from HBM up to 16 times" in finding.title and "diff A B" in finding.advice
+    assert finding.worth_ps == pytest.approx((1600 - 2 * 8192**2 * 4096 / 918e12 * 1e6 / 0.9) * US, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "proof",
+    [streamed(2048), streamed(512, took=4000), streamed(512, device="TPU v5p"), with_(streamed(512), modules=[])],
+    ids=["large windows", "slow for another reason", "multiplying takes longer", "no program"],
+)
+def test_products_that_do_not_wait_for_streams(proof: Evidence) -> None:
+    assert found("memory-bound", proof) is None
 
 
 # --- memory bound --------------------------------------------------------------------------------------------------

@@ -1,0 +1,86 @@
+"""Products whose tiles stream their operands from HBM so often that this takes longer than multiplying."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tpuprof.parsers.base.tpus import generation_of
+from tpuprof.parsers.base.words import share, time
+from tpuprof.parsers.pages.findings.budget import Budget, Claimed, detects
+from tpuprof.parsers.pages.findings.ops.bandwidth import MEMORY_BOUND
+from tpuprof.parsers.pages.findings.ops.groups import REACHED, module_of, subject, worthwhile
+from tpuprof.parsers.pages.findings.ops.products import products_of
+from tpuprof.parsers.pages.program.tiles import BESIDE_PRODUCTS, FITTED
+from tpuprof.parsers.pages.shared.key import Later
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.pages.findings.finding import Evidence
+    from tpuprof.parsers.pages.program.ops import ProgramOp
+
+_op_of = Later("tpuprof.parsers.pages.program.ops:op_of")
+_MOST_READ = 64  # products of which it reads the tiles, the largest first
+_EXPLAINED = 0.6
+"""Streaming explains a product's time if it takes this part of it."""
+
+_ADVICE = (
+    "Compile with a higher xla_tpu_scoped_vmem_limit_kib, such as 65536 on chips with 128 MiB of VMEM, so that "
+    "windows can be larger, and compare: tpuprof-tui diff A B. What that wins differs: one product on a v6e took "
+    "5.19 ms with 32 MiB, 4.50 with 64, and 4.68 with 96."
+)
+
+
+@detects(MEMORY_BOUND)
+def streamed_operands(budget: Budget) -> Claimed:
+    """Products of which HBM is the limit because their windows are small, and not their arrays large."""
+    evidence, products = budget.evidence, budget.once(products_of)
+    slow = [row for row in products.rows.tolist() if not products.used[products.at(row)] >= REACHED][:_MOST_READ]
+    found = {row: op for row in slow if (op := _streaming(evidence, row)) is not None}
+    part = [_avoidable(evidence, found, row) for row in products.rows.tolist()]
+    losing = worthwhile(budget, products.rows, products.times * np.array(part))
+    first = losing.first
+    op, name = found[first], subject(evidence.table, losing.groups[0])
+    most = max(read.streams for read in op.streamed)
+    return losing.finding(
+        MEMORY_BOUND,
+        f"{name} streams arrays from HBM up to {most} times",
+        f"Time above what the FLOPs of these products need at {share(REACHED)} of the peak, or their arrays once at "
+        f"{share(REACHED)} of HBM's: the most that larger windows can win.",
+        [
+            losing.words(),
+            f"In {budget.described(first)}, {op.tile_words}.",
+            f"It takes {time(_mean_ps(evidence, first))} a run; at HBM's peak this traffic alone takes "
+            f"{time(_at_peak(op))}, and its FLOPs at theirs {time(op.compute_ps or 0)}.",
+        ],
+        advice=_ADVICE,
+    )
+
+
+def _avoidable(evidence: Evidence, found: Mapping[int, ProgramOp], row: int) -> float:
+    """The part (0-1) of an op's time above the larger of its FLOPs and of its arrays once."""
+    return max(0.0, 1 - (found[row].bound_ps or 0) / REACHED / _mean_ps(evidence, row)) if row in found else 0.0
+
+
+def _streaming(evidence: Evidence, row: int) -> ProgramOp | None:
+    """What a product is compiled to, where streaming takes longer than multiplying, and explains its time."""
+    module, name = module_of(evidence, row), evidence.table.name[row]
+    proto = None if module is None else module.instruction_proto(name)
+    if module is None or proto is None or b'"window_config"' not in module.backend_config(proto):
+        return None
+    op: ProgramOp | None = _op_of(module, name, evidence.device_type)
+    if op is None or op.reason or not op.streamed:
+        return None
+    reached = BESIDE_PRODUCTS if generation_of(evidence.device_type) == FITTED else 1.0  # what is known of other chips
+    streaming = _at_peak(op) / reached
+    return op if streaming >= max(op.compute_ps or 0, _EXPLAINED * _mean_ps(evidence, row)) else None
+
+
+def _at_peak(op: ProgramOp) -> float:
+    """What an op's traffic takes at HBM's peak."""
+    return (op.hbm_ps or 0) * op.streamed_bytes / max(op.hbm_bytes, 1)
+
+
+def _mean_ps(evidence: Evidence, row: int) -> float:
+    return float(evidence.table.self_ps[row]) / max(int(evidence.table.occurrences[row]), 1)
