@@ -24,6 +24,7 @@ from tpuprof.parsers.formats.hlo.shapes import elements
 from tpuprof.parsers.formats.xspace.walk import text
 from tpuprof.parsers.ops.core.kernel_work import spec_of
 from tpuprof.parsers.pages.program.tiles import (
+    BESIDE_PRODUCTS,
     CHIPS,
     FEW_BYTES,
     FITTED,
@@ -160,6 +161,11 @@ class ProgramOp:
         return sum(self.writes) + sum(read.bytes * read.streams for read in self.reads)
 
     @property
+    def traffic_ps(self) -> float:
+        """What these bytes take at HBM's peak."""
+        return (self.hbm_ps or 0) * self.streamed_bytes / max(self.hbm_bytes, 1)
+
+    @property
     def streamed(self) -> list[Read]:
         """The operands that its tiles stream from HBM more than once, those with most bytes first."""
         often = [read for read in self.reads if read.streams > 1 and read.bytes]
@@ -182,6 +188,11 @@ def op_of(module: HloModule, name: str, device: str | None) -> ProgramOp | None:
     """One op on a type of device; None where the module does not have it, or the device's peaks are unknown."""
     proto, chip = module.instruction_proto(name), generation_of(device)
     return None if proto is None or chip is None or chip not in CHIPS else _op(module, proto, chip, 1, "")
+
+
+def streaming_ps(op: ProgramOp, device: str | None) -> float:
+    """What a product's traffic takes: at what products come to where that was measured, else at HBM's peak."""
+    return op.traffic_ps / (BESIDE_PRODUCTS if generation_of(device) == FITTED else 1.0)
 
 
 def program_ops(module: HloModule, chip: str) -> list[ProgramOp]:

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from tpuprof.parsers.base.tpus import generation_of
 from tpuprof.parsers.base.words import share, time
 from tpuprof.parsers.pages.findings.budget import Budget, Claimed, detects
 from tpuprof.parsers.pages.findings.ops.bandwidth import MEMORY_BOUND
 from tpuprof.parsers.pages.findings.ops.groups import REACHED, module_of, subject, worthwhile
 from tpuprof.parsers.pages.findings.ops.products import products_of
-from tpuprof.parsers.pages.program.tiles import BESIDE_PRODUCTS, FITTED
 from tpuprof.parsers.pages.shared.key import Later
 
 if TYPE_CHECKING:
     from tpuprof.parsers.pages.findings.finding import Evidence
-    from tpuprof.parsers.pages.program.ops import ProgramOp
 
+ProgramOp: TypeAlias = Any  # of `parsers.pages.program.ops`, a page above this one, which few profiles need here
 _op_of = Later("tpuprof.parsers.pages.program.ops:op_of")
+_streaming_ps: Callable[[ProgramOp, str | None], float] = Later("tpuprof.parsers.pages.program.ops:streaming_ps")
 _MOST_READ = 64  # products of which it reads the tiles, the largest first
 _EXPLAINED = 0.6
 """Streaming explains a product's time if it takes this part of it."""
@@ -52,7 +51,7 @@ def streamed_operands(budget: Budget) -> Claimed:
             losing.words(),
             f"In {budget.described(first)}, {op.tile_words}.",
             f"It takes {time(_mean_ps(evidence, first))} a run; at HBM's peak this traffic alone takes "
-            f"{time(_at_peak(op))}, and its FLOPs at theirs {time(op.compute_ps or 0)}.",
+            f"{time(op.traffic_ps)}, and its FLOPs at theirs {time(op.compute_ps or 0)}.",
         ],
         advice=_ADVICE,
     )
@@ -72,14 +71,8 @@ def _streaming(evidence: Evidence, row: int) -> ProgramOp | None:
     op: ProgramOp | None = _op_of(module, name, evidence.device_type)
     if op is None or op.reason or not op.streamed:
         return None
-    reached = BESIDE_PRODUCTS if generation_of(evidence.device_type) == FITTED else 1.0  # what is known of other chips
-    streaming = _at_peak(op) / reached
+    streaming = _streaming_ps(op, evidence.device_type)
     return op if streaming >= max(op.compute_ps or 0, _EXPLAINED * _mean_ps(evidence, row)) else None
-
-
-def _at_peak(op: ProgramOp) -> float:
-    """What an op's traffic takes at HBM's peak."""
-    return (op.hbm_ps or 0) * op.streamed_bytes / max(op.hbm_bytes, 1)
 
 
 def _mean_ps(evidence: Evidence, row: int) -> float:
