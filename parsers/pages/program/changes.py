@@ -173,6 +173,9 @@ def _paired(
 
 def _compared(before: CompiledProgram, after: CompiledProgram, device: str | None) -> ComparedProgram:
     a, b = before.fingerprint, after.fingerprint
+    if a is not None and b is not None and a.of != b.of:
+        before, after = before.of_text(), after.of_text()
+        a, b = before.fingerprint, after.fingerprint
     flags, why = tuple(_flags(before, after)), ""
     if a is None or b is None:
         why = f"{(before if a is None else after).origin} is cut, and has no fingerprint"

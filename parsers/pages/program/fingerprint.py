@@ -4,8 +4,9 @@ What people and tools call things is left out: metadata, frontend attributes, ta
 stands for its name by its place in its computation, a computation by the fingerprint of what it holds. So the order in
 which computations are written does not matter, nor does one that nothing calls.
 
-A text and a proto of one compile have different fingerprints: a text leaves out the values of large constants, and a
-proto holds fields that no text prints. `Fingerprint.of` says which it was, and only those of one form compare.
+A text and a proto of one compile have different fingerprints: a text leaves out the values of large constants and
+prints others as decimals, a proto holds fields that no text prints, and what is read of a text here are not all its
+attributes. `Fingerprint.of` says which it was, and only those of one form compare.
 """
 
 from __future__ import annotations

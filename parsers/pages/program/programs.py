@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 
 from tpuprof.parsers.base.errors import ProfileError
-from tpuprof.parsers.base.record import dataclass, field
+from tpuprof.parsers.base.record import dataclass, field, replace
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.formats.hlo.files import (
@@ -65,6 +65,14 @@ class CompiledProgram:
     device: str | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
     path: str = ""
+
+    def of_text(self) -> CompiledProgram:
+        """The same with the fingerprint of the text that a dump has beside its proto, where it has one."""
+        match, reader = CODEGEN.fullmatch(self.path), TextFingerprint()
+        with contextlib.suppress(ProfileError):
+            for _ in _lines(f"{match[1]}.after_codegen.txt", reader) if match is not None else ():
+                pass
+        return replace(self, fingerprint=reader.result() or self.fingerprint)
 
     def assigned(self) -> HloModule | None:
         """The same program with its buffers, which a dump has in another file; None where they are not known."""

@@ -83,6 +83,9 @@ def test_texts_protos_and_other_places(tmp_path: Path, call: Call) -> None:
     folder = dumped(dumped(tmp_path / "d", PROGRAM), PROGRAM.replace("HloModule jit_f", "HloModule jit_g"), number=2)
     assert "UNKNOWN" in call("diff", str(text), str(proto), code=EXIT_UNREADABLE).out
     assert call("diff", str(proto), str(proto)).out.count("SAME PROGRAM") == 1
+    dumped(tmp_path / "both", PROGRAM)
+    (tmp_path / "both" / "module_0001.jit_f.cl_9.after_codegen.hlo.pb").write_bytes(proto.read_bytes())
+    assert "SAME PROGRAM" in call("diff", str(text), str(tmp_path / "both")).out, "the dump has the text as well"
     assert "has no fingerprint" in call("diff", str(cut), str(text), "--md", code=8).out
     assert "jit_f" in call("diff", str(text), str(folder), code=8).out
     early = tmp_path / "module_0001.jit_g.cl_9.after_optimizations.txt"
