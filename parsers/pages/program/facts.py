@@ -8,17 +8,18 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from tpuprof.parsers.base.errors import Damaged, ProfileError
+from tpuprof.parsers.base.errors import ProfileError, behind_wall
+from tpuprof.parsers.base.intervals import grouped
 from tpuprof.parsers.base.op_class import COLLECTIVE_KINDS
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.formats.hlo.matrix import matrix_works
 from tpuprof.parsers.formats.hlo.modules import KERNEL_TARGET, HloModule, braces
 from tpuprof.parsers.formats.hlo.shapes import HOST_MEMORY, Shape, parse_shape, shape_of_proto, shape_text
-from tpuprof.parsers.formats.mosaic.kernel import read_kernel
+from tpuprof.parsers.formats.mosaic.kernel import Kernel, read_kernel
 from tpuprof.parsers.formats.mosaic.spec import module_bytes
 from tpuprof.parsers.formats.xspace.walk import text
-from tpuprof.parsers.memory.model import HBM, ModuleLabel, space_name
+from tpuprof.parsers.memory.model import HBM, Buffer, ModuleLabel, space_name
 from tpuprof.parsers.memory.modules.space_memory import space_memory
 from tpuprof.parsers.pages.program.fingerprint import kernel_and_rest
 from tpuprof.parsers.pages.program.ops import Band, ProgramOp
@@ -40,7 +41,7 @@ _NO_FACT = ("parameter", "constant", "bitcast", "tuple", "get-tuple-element", "a
 _NO_ARRAY = (*_NO_FACT, "while", "conditional", "call")
 _WRAPPERS = (b"fusion", b"async-start")
 _RUNNERS = (b"while", b"conditional", b"call")
-_NOTABLE = 0.01  # of the peak: smaller buffers are no news
+_NOTABLE = 0.05  # of the peak: smaller buffers are no news
 _SPARSE_CORE, _WINDOWED = b"sparsecore", b"windowed_dot_general"
 _PRECISIONS = {1: " at high precision", 2: " at highest precision"}
 _FLOPS_A_BYTE = 500  # about what a v6e multiplies while it moves a byte: so products and arrays have one order
@@ -132,11 +133,16 @@ def facts_of(module: HloModule, costs: Mapping[str, Cost]) -> dict[tuple[str, st
     counts, sizes = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
     first: dict[tuple[str, str], hlo_pb2.HloInstructionProto] = {}
     takers = defaultdict[tuple[str, str], set[str]](set)
-    for (kind, what, count, size, proto), taker in _all(module):
-        counts[kind, what] += count
-        sizes[kind, what] += size
-        first.setdefault((kind, what), proto)
-        takers[kind, what].update({taker} & costs.keys())
+    runs, within = _places(module)
+    for computation in module.proto.hlo_module.computations:
+        around = within.get(computation.id)
+        for kind, what, count, size, proto in _of_computation(
+            module, computation, runs[computation.id], around is None
+        ):
+            counts[kind, what] += count
+            sizes[kind, what] += size
+            first.setdefault((kind, what), proto)
+            takers[kind, what].update({around or printable(text(proto.name))} & costs.keys())
     return {
         key: Fact(
             *key,
@@ -156,43 +162,22 @@ def memory_facts(assigned: HloModule) -> Iterator[Fact]:
         memory = space_memory(assigned, ModuleLabel(assigned.name, None, ""), HBM, None)
     except ProfileError:
         return
-    for what, size in (("peak of HBM", memory.peak_bytes), ("temporaries at that peak", memory.temporaries_bytes)):
-        yield Fact("memory", what, size, size, "", None, NO_TIME)
-    found = defaultdict[str, list[tuple[int, str, str | None]]](list)
-    for row in memory.at(memory.peak_position).tolist():
-        buffer = memory.buffers[row]
-        if buffer.size_bytes >= _NOTABLE * memory.peak_bytes:
-            shape = parse_shape(buffer.shape or "")
-            what = f"{'?' if shape is None else shape.plain}, {_megabytes(buffer.size_bytes)} at the peak of HBM"
-            found[what].append((buffer.size_bytes, buffer.name, buffer.source))
-    for what, same in found.items():
-        size, name, source = same[0]
-        yield Fact("buffer", what, len(same), size * len(same), name, source, NO_TIME)
+    yield Fact("memory", "peak of HBM", memory.peak_bytes, memory.peak_bytes, "", None, NO_TIME)
+    yield Fact("memory", "temporaries at that peak", memory.temporaries_bytes, 0, "", None, NO_TIME)
+    there = (memory.buffers[row] for row in memory.at(memory.peak_position).tolist())
+    large = [buffer for buffer in there if buffer.size_bytes >= _NOTABLE * memory.peak_bytes]
+    for (shown, size), same in grouped(((_plain(buffer), buffer.size_bytes), buffer) for buffer in large).items():
+        what = f"{shown}, {_megabytes(size)} at the peak of HBM"
+        yield Fact("buffer", what, len(same), size * len(same), same[0].name, same[0].source, NO_TIME)
+
+
+def _plain(buffer: Buffer) -> str:
+    shape = parse_shape(buffer.shape or "")
+    return buffer.name if shape is None else shape.plain
 
 
 _Found = Iterator[tuple[str, str, int, int, "hlo_pb2.HloInstructionProto"]]
 """Kind, what, how many, size, and the instruction."""
-
-
-def _all(module: HloModule) -> Iterator[tuple[tuple[str, str, int, int, hlo_pb2.HloInstructionProto], str]]:
-    """What `_Found` holds, each with the name of the instruction of a schedule that it is in."""
-    proto = module.proto.hlo_module
-    within, runs = _within(module), _runs(module)
-    for computation in proto.computations:
-        around = within.get(computation.id)
-        for found in _of_computation(module, computation, runs.get(computation.id, 1), around is None):
-            yield found, around or printable(text(found[4].name))
-
-
-def _within(module: HloModule) -> dict[int, str]:
-    """The instruction of a schedule that a computation is part of, a fusion or a reduction, by the computation's id."""
-    found = dict[int, str]()
-    for computation in reversed(module.proto.hlo_module.computations):  # what calls lies behind what it calls
-        for one in computation.instructions:
-            if one.opcode not in _RUNNERS:
-                around = found.get(computation.id) or printable(text(one.name))
-                found |= dict.fromkeys(one.called_computation_ids, around)
-    return found
 
 
 def _of_computation(
@@ -240,16 +225,21 @@ def _collective_kind(proto: hlo_pb2.HloInstructionProto) -> str:
     return base if base in COLLECTIVE_KINDS and base not in _HOST else ""
 
 
-def _runs(module: HloModule) -> dict[int, int]:
-    """How often each computation runs, by its id; a loop whose trips are unknown counts once."""
+def _places(module: HloModule) -> tuple[dict[int, int], dict[int, str]]:
+    """How often each computation runs, and which instruction of a schedule it is part of, if it is; both by its id.
+
+    A loop whose trips are unknown counts once.
+    """
     proto = module.proto.hlo_module
-    runs = Counter({proto.entry_computation_id: 1})
+    runs, within = Counter({proto.entry_computation_id: 1}), dict[int, str]()
     for computation in reversed(proto.computations):  # what calls lies behind what it calls
         for one in computation.instructions:
             trips = (trip_count(module, one) if one.opcode == b"while" else 1) or 1
             for called in one.called_computation_ids:
                 runs[called] += runs[computation.id] * trips
-    return runs
+                if one.opcode not in _RUNNERS:
+                    within[called] = within.get(computation.id) or printable(text(one.name))
+    return runs, within
 
 
 def _of_opcode(module: HloModule, proto: hlo_pb2.HloInstructionProto, runs: int, also: str) -> _Found:
@@ -308,9 +298,12 @@ def _of_sparse_core(module: HloModule, start: hlo_pb2.HloInstructionProto) -> _F
 
 def _blocks(config: str) -> str:
     """The grid of a kernel and the blocks of its arrays, in a few words; empty where its code can't be read."""
-    try:
-        kernel = read_kernel(module_bytes(json.loads(config)["custom_call_config"]))
-    except (Damaged, ValueError, TypeError, KeyError, RecursionError):
+
+    def read() -> Kernel:
+        return read_kernel(module_bytes(json.loads(config)["custom_call_config"]))
+
+    kernel = behind_wall("read a Mosaic module", read, [], is_decoder=True)
+    if kernel is None:
         return ""
     blocks = " ".join(braces(window.bounds) for window in kernel.windows if window.bounds)
     return f", grid {braces(kernel.grid)}{f' of {blocks}' if blocks else ''}"
