@@ -33,6 +33,7 @@ VERDICTS = {
 }
 """What is said of two programs, the gravest first, each with the exit code of a command, and what it means."""
 
+_NOTABLE = 0.05  # of the peak: fewer bytes of buffers that came or went are no news
 _STAGE = "after_optimizations"
 _OTHER_STAGE = f"one is of the stage {_STAGE}, which has no tiles: *.after_codegen.* of that dump has them"
 
@@ -206,7 +207,7 @@ _Costs = Mapping[str, Cost]
 
 
 def _facts(before: CompiledProgram, after: CompiledProgram, costs: _Costs, its_costs: _Costs) -> list[Change]:
-    """The facts whose counts differ; layouts only of arrays that did not come or go."""
+    """The facts whose counts differ; buffers that are large, and layouts of arrays that did not come or go."""
     one, other = facts_of(before.module, costs), facts_of(after.module, its_costs)
     assigned = [program.assigned() for program in (before, after)]
     for found, module in zip((one, other), assigned if None not in assigned else (), strict=False):
@@ -222,7 +223,10 @@ def _facts(before: CompiledProgram, after: CompiledProgram, costs: _Costs, its_c
     own, its = before.fingerprint, after.fingerprint
     if own is not None and its is not None and own.of == its.of and own.constants != its.constants:
         changes.append(Change("constant", "values of all together", own.constants, its.constants))
-    return [one for one in changes if one.kind != "layout" or one.what.partition("{")[0] not in moved]
+    peaks = (fact.count for fact in (*one.values(), *other.values()) if fact.kind == "memory")
+    least = {"buffer": _NOTABLE * max(peaks, default=0)}
+    changes = [each for each in changes if each.size >= least.get(each.kind, 0)]
+    return [each for each in changes if each.kind != "layout" or each.what.partition("{")[0] not in moved]
 
 
 def _tiles(before: CompiledProgram, after: CompiledProgram, costs: _Costs, its_costs: _Costs) -> Iterable[Change]:

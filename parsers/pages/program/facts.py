@@ -41,7 +41,6 @@ _NO_FACT = ("parameter", "constant", "bitcast", "tuple", "get-tuple-element", "a
 _NO_ARRAY = (*_NO_FACT, "while", "conditional", "call")
 _WRAPPERS = (b"fusion", b"async-start")
 _RUNNERS = (b"while", b"conditional", b"call")
-_NOTABLE = 0.05  # of the peak: smaller buffers are no news
 _SPARSE_CORE, _WINDOWED = b"sparsecore", b"windowed_dot_general"
 _PRECISIONS = {1: " at high precision", 2: " at highest precision"}
 _FLOPS_A_BYTE = 500  # about what a v6e multiplies while it moves a byte: so products and arrays have one order
@@ -164,9 +163,8 @@ def memory_facts(assigned: HloModule) -> Iterator[Fact]:
         return
     yield Fact("memory", "peak of HBM", memory.peak_bytes, memory.peak_bytes, "", None, NO_TIME)
     yield Fact("memory", "temporaries at that peak", memory.temporaries_bytes, 0, "", None, NO_TIME)
-    there = (memory.buffers[row] for row in memory.at(memory.peak_position).tolist())
-    large = [buffer for buffer in there if buffer.size_bytes >= _NOTABLE * memory.peak_bytes]
-    for (shown, size), same in grouped(((_plain(buffer), buffer.size_bytes), buffer) for buffer in large).items():
+    there = [memory.buffers[row] for row in memory.at(memory.peak_position).tolist()]
+    for (shown, size), same in grouped(((_plain(buffer), buffer.size_bytes), buffer) for buffer in there).items():
         what = f"{shown}, {_megabytes(size)} at the peak of HBM"
         yield Fact("buffer", what, len(same), size * len(same), same[0].name, same[0].source, NO_TIME)
 
