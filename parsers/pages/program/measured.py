@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from tpuprof.parsers.base.errors import behind_wall
 from tpuprof.parsers.base.intervals import grouped
 from tpuprof.parsers.base.record import replace
-from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.base.text import counted, printable
+from tpuprof.parsers.base.words import duration, multiple
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.pages.ops.key import OPS
 from tpuprof.parsers.pages.program.ops import Measured, ProgramOp, ProgramRow, op_of
@@ -29,7 +30,7 @@ class Times(NamedTuple):
     warnings: tuple[str, ...]
 
 
-_CLEAR, _LEAST_LOSS = 1.2, 0.01
+_CLEAR, _LEAST_LOSS, _MOST_NAMED = 1.2, 0.01, 3
 """An op is slow that takes so many times the most that is told of it, and loses this part of all ops' time or more."""
 
 
@@ -76,16 +77,18 @@ def op_of_page(page: OpsPage, row: int, module: HloModule | None) -> ProgramOp |
     return None if op is None else replace(op, measured=measured)
 
 
-def slow_ops(ops: Sequence[ProgramOp]) -> list[ProgramOp]:
-    """The ops that take clearly longer than is told of them, those that lose most first."""
-    lost = [(op, _lost_ps(op)) for op in ops]
+def slow_words(ops: Sequence[ProgramOp]) -> list[str]:
+    """Words on the ops that take clearly longer than is told of them, those that lose most first."""
     least = _LEAST_LOSS * sum(op.measured.all_ps for op in ops if op.measured is not None)
-    slow = [(op, ps) for op, ps in lost if ps > least]
-    return [op for op, _ in sorted(slow, key=lambda each: -each[1])]
+    lost = sorted(filter(None, map(_lost, ops)), reverse=True)
+    return [words for ps, words in lost[:_MOST_NAMED] if ps > least]
 
 
-def _lost_ps(op: ProgramOp) -> float:
-    """What all runs of an op took beyond the most that is told of them; 0 where that is no clear difference."""
+def _lost(op: ProgramOp) -> tuple[float, str] | None:
+    """What all runs of an op took beyond the most that is told of them, and words on it; None without a difference."""
     if op.measured is None or op.told_ps is None or op.measured.mean_ps <= _CLEAR * op.told_ps.high:
-        return 0.0
-    return op.measured.runs * (op.measured.mean_ps - op.told_ps.high)
+        return None
+    runs, mean = op.measured
+    took = f"{op.name} took {multiple(op.times or 0)} times what its tiles need"
+    told = f"{duration(mean)} for {duration(sum(op.told_ps) / 2)} told, the mean of {counted(runs, 'run')}"
+    return runs * (mean - op.told_ps.high), f"{took}, {told}" + (f" ({op.source})" if op.source else "")

@@ -74,7 +74,10 @@ _NOTHING = frozenset(
 _FREE_CALLS = frozenset((b"AllocateBuffer", b"ConcatBitcast"))
 _SLOW = frozenset((b"tanh", b"log", b"log-plus-one", b"exponential-minus-one", b"erf", b"power", b"sine", b"cosine"))
 _CHOOSING = frozenset((b"gather", b"scatter", b"sort"))
-_MOVES = frozenset((b"copy", b"transpose", b"reshape", b"slice", b"pad", b"concatenate", b"dynamic-update-slice"))
+_MOVES = frozenset((b"copy", b"transpose", b"slice", b"pad", b"concatenate"))
+"""What streams without an estimate. Reshapes and updates in place may touch parts of tiles: real ones took 50 times as
+long as their bytes."""
+
 _LANES, _LARGE, _ROWS, _FEW_FLOPS = 64, 10**6, 8, 10**9
 _PS, _DEEPEST, _LONGEST, _NAMED = 1e12, 32, 1000, 2
 _MOST_CYCLES = 20_000

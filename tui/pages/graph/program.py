@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError, behind_wall
 from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.text import counted, examples, printable
-from tpuprof.parsers.base.words import factor_text, multiple
+from tpuprof.parsers.base.words import factor_text
 from tpuprof.parsers.formats.hlo.files import program_files
 from tpuprof.parsers.pages.program.arrays import ProgramArray, program_arrays
 from tpuprof.parsers.pages.program.ops import ProgramOp, ProgramRow, program_rows
@@ -190,10 +190,9 @@ def _most_told(told: Field[Sequence[Any]], source: Sequence[Any]) -> list[int | 
 _OPS, _ARRAYS = _drawn(_PLAIN, _LOOKS), _drawn(_PLAIN_ARRAYS, _LOOKS_OF_ARRAYS)
 _MODULES = _drawn(_PLAIN_MODULES, _LOOKS_OF_MODULES)
 _NEVER_RUN = replace(_OPS, markdown=_OF_FILES, screen=_OF_FILES)
-_MOST_SLOW = 3
 _OF_PROFILES = "tpuprof.parsers.pages.program.measured:"
 _times_of, _with_measured = Later(f"{_OF_PROFILES}times_of"), Later(f"{_OF_PROFILES}with_measured")
-_slow_ops: Callable[..., list[ProgramOp]] = Later(f"{_OF_PROFILES}slow_ops")
+_slow_words: Callable[..., list[str]] = Later(f"{_OF_PROFILES}slow_words")
 
 
 class Programs(NamedTuple):
@@ -251,8 +250,8 @@ def declare(page: Programs, request: ReportRequest) -> Declared:
     """The chosen program, all programs, and the chosen one's ops."""
     row, most = page.chosen, request.most_rows
     ops = Section(_NEVER_RUN if row.measured is None else _OPS, row.ops, f"Ops of {row.name}", most)
-    statement = _statement(row) + _moved(page.arrays)
-    slow = () if row.measured is None else _slow_ops(row.ops)
+    slow = [] if row.measured is None else _slow_words(row.ops)
+    statement = "; ".join((_statement(row), *_moved(page.arrays), *slow))
     arrays = Section(_ARRAYS, page.arrays, f"Arrays of {row.name}, and what ops move of them", most)
     return Declared(
         Head(f"Program {row.name}", request.run, (), page.warnings, covers=row.chip or row.origin),
@@ -260,8 +259,7 @@ def declare(page: Programs, request: ReportRequest) -> Declared:
         metrics=lambda: metric_rows(_FIGURES, row),
         parts=(Metrics(_FIGURES, row), Section(_MODULES, page.rows, "Modules", most), ops, arrays),
         csv=ops,
-        text=lambda pen: _text(page, statement, slow, (ops, arrays), pen),
-        notes=list(map(_slow_words, slow[:_MOST_SLOW])),
+        text=lambda pen: _text(page, statement, (ops, arrays), pen),
         reasons=dict.fromkeys(("chip", "bound_ms"), row.problem) | {"told_ms": row.reason or row.problem},
     )
 
@@ -281,28 +279,16 @@ def _statement(row: ProgramRow) -> str:
     return f"{told}{least}{most}" + (f"; no claim of how long it takes: {row.reason}" if row.reason else "")
 
 
-def _slow_words(op: ProgramOp) -> str:
-    """A sentence on an op that took longer than is told of it."""
-    told = 0 if op.told_ps is None else sum(op.told_ps) / 2
-    mean, runs = (0, 0) if op.measured is None else (op.measured.mean_ps, op.measured.runs)
-    words = (
-        f"took {multiple(op.times or 0)} times what its tiles need: {duration(mean)} a run for {duration(told)} told"
-    )
-    return f"{op.name} {words}, {counted(runs, 'run')}" + (f" ({op.source})" if op.source else "")
-
-
-def _moved(arrays: Sequence[ProgramArray]) -> str:
+def _moved(arrays: Sequence[ProgramArray]) -> list[str]:
     """What all arrays together move."""
     moved, least = (sum(getattr(array, key) for array in arrays) for key in ("moved_bytes", "least_bytes"))
-    words = f"; {binary_size(moved)} move through HBM, {binary_size(least)} if each array were written and read once"
-    return words if arrays else ""
+    words = f"{binary_size(moved)} move through HBM, {binary_size(least)} if each array were written and read once"
+    return [words] if arrays else []
 
 
-def _text(
-    page: Programs, statement: str, slow: Sequence[ProgramOp], tables: Sequence[Section[Any]], pen: Pen
-) -> list[Line]:
+def _text(page: Programs, statement: str, tables: Sequence[Section[Any]], pen: Pen) -> list[Line]:
     others = f"of {counted(len(page.rows), 'program')}; --module picks another"
-    said = [statement, *map(_slow_words, slow[:_MOST_SLOW]), *([others] if len(page.rows) > 1 else [])]
+    said = [statement, *([others] if len(page.rows) > 1 else [])]
     lines = [line for table in tables for line in table.lines(pen, "")]
     return [*pen.wrap_all(said, "text", [(" ", "text")]), *lines, *pen.notes(page.warnings, ())]
 

@@ -14,7 +14,15 @@ from tests.parsers.formats.mosaic.compiled import archive
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.parse import read_module_text
 from tpuprof.parsers.pages.program.arrays import ProgramArray, program_arrays
-from tpuprof.parsers.pages.program.ops import NO_TRIPS, RAGGED, SLIDING, SPARSE_CORE, ProgramOp, program_ops
+from tpuprof.parsers.pages.program.ops import (
+    NO_ESTIMATE,
+    NO_TRIPS,
+    RAGGED,
+    SLIDING,
+    SPARSE_CORE,
+    ProgramOp,
+    program_ops,
+)
 from tpuprof.tui.cli.main import main
 
 V6E = "TPU v6e"
@@ -155,7 +163,7 @@ def test_a_loop_multiplies_by_its_trips_and_an_update_in_place_writes_its_slice(
     ops = ops_of(text)
     assert {ops[name].trips for name in ("part", "put")} == {trips}
     assert (ops["part"].hbm_bytes, ops["put"].hbm_bytes) == (2 * 8 * 1024 * 2 + 8, 2 * 8 * 1024 * 2 + 8)
-    assert ops["put"].reason == ("" if trips else NO_TRIPS)
+    assert ops["put"].reason == (NO_ESTIMATE if trips else NO_TRIPS)
     assert ops["put"].certain_trips == (trips or 0)
     carried = arrays_of(text)["x.1"]
     assert carried.written_by == ["put"] and carried.written_bytes == 8 * 1024 * 2 * (trips or 1)

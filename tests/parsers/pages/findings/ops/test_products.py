@@ -55,12 +55,6 @@ def streamed(window: int, took: float = 1600, device: str = "TPU v6 Lite") -> Ev
     return with_(proof, modules=[modules(proto)], device_type=device)
 
 
-def test_windows_that_stream_operands_longer_than_multiplying_takes() -> None:
-    finding = the("memory-bound", streamed(512))
-    assert "streams arrays from HBM up to 16 times" in finding.title and "diff A B" in finding.advice
-    assert finding.worth_ps == pytest.approx((1600 - 2 * 8192**2 * 4096 / 918e12 * 1e6 / 0.9) * US, rel=1e-3)
-
-
 @pytest.mark.parametrize(
     "proof",
     [streamed(2048), streamed(512, took=4000), streamed(512, device="TPU v5p"), with_(streamed(512), modules=[])],
