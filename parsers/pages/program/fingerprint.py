@@ -109,6 +109,7 @@ class TextFingerprint:
         self._head, self._entry, self._unseen = "", "", 0
         self._constants: list[bytes] = []
         self._computation: str | None = None
+        self._sign = ""  # before names, where the text has one: an attribute may be called as an instruction is
         self._alone: dict[str, tuple[str, str]] = {}  # opcode and attributes of a computation's only instruction
         self._waiting: list[tuple[str, str, str]] = []
 
@@ -122,7 +123,7 @@ class TextFingerprint:
         elif line.startswith("HloModule "):
             self._head = _UNSAID.sub("", line.rstrip("\n").partition(",")[2])
         elif match := COMPUTATION.match(line):
-            self._computation = match[2]
+            self._computation, self._sign = match[2], "%" if "%" in line else ""
             self._entry = match[2] if match[1] or not self._entry else self._entry
 
     def result(self) -> Fingerprint | None:
@@ -172,9 +173,9 @@ class TextFingerprint:
     def _unnamed(self, word: str, places: Mapping[str, int], called: list[_Digests | None]) -> str:
         """What stands for a word: a place for an instruction, and for a computation its digests in `called`."""
         name = word.removeprefix("%")
-        if name in places:
+        if name in places and word.startswith(self._sign):
             return f"%{places[name]}"
-        if name in self._known or word != name:
+        if (name in self._known and word.startswith(self._sign)) or word != name:
             called.append(self._known.get(name))
             return "%"
         return "" if word.startswith("/*") else word

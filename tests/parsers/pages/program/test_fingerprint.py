@@ -43,7 +43,12 @@ def of_proto(text: str) -> Fingerprint:
 
 @pytest.mark.parametrize(
     "same",
-    [RENAMED, HEAD + UNUSED + INSIDE + ENTRY, PROGRAM.replace('"tile":["8"],"used":[]', '"used":[], "tile":["8"]')],
+    [
+        RENAMED,
+        PROGRAM.replace("%f", "%kind").replace("%b", "%kLoop"),
+        HEAD + UNUSED + INSIDE + ENTRY,
+        PROGRAM.replace('"tile":["8"],"used":[]', '"used":[], "tile":["8"]'),
+    ],
 )
 def test_what_is_left_out(same: str) -> None:
     """Names, metadata, computations that nothing calls, and the order of keys."""
