@@ -41,7 +41,7 @@ def streamed_operands(budget: Budget) -> Claimed:
     losing = worthwhile(budget, products.rows, products.times * np.array(part))
     first = losing.first
     op, name = found[first], subject(evidence.table, losing.groups[0])
-    most = max(read.streams for read in op.streamed)
+    most, streaming = max(read.streams for read in op.streamed), _streaming_ps(op, evidence.device_type)
     return losing.finding(
         MEMORY_BOUND,
         f"{name} streams arrays from HBM up to {most} times",
@@ -50,8 +50,8 @@ def streamed_operands(budget: Budget) -> Claimed:
         [
             losing.words(),
             f"In {budget.described(first)}, {op.tile_words}.",
-            f"It takes {time(_mean_ps(evidence, first))} a run; at HBM's peak this traffic alone takes "
-            f"{time(op.traffic_ps)}, and its FLOPs at theirs {time(op.compute_ps or 0)}.",
+            f"It takes {time(_mean_ps(evidence, first))} a run; this traffic alone takes {time(streaming)} at "
+            f"{share(op.traffic_ps / streaming)} of HBM's peak, and its FLOPs {time(op.compute_ps or 0)} at theirs.",
         ],
         advice=_ADVICE,
     )
