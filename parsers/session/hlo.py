@@ -177,10 +177,11 @@ class HloSession:
         run: what `open_hlo` found.
         device_type: the TPU that the modules are for, such as ``TPU v5e``; it determines the capacity, which the files
             do not hold. If left out, the one that a compiler's dump names.
+        poll: called between programs; raises to end the work.
     """
 
-    def __init__(self, run: Run, device_type: str | None = None) -> None:
-        self.run = run
+    def __init__(self, run: Run, device_type: str | None = None, poll: Callable[[], None] = lambda: None) -> None:
+        self.run, self.poll = run, poll
         self.device_type = device_type
         self._made: dict[PageKey[Any], Callable[[], object]] = {
             MEMORY: lambda: self._compiled,

@@ -70,7 +70,7 @@ def heading(
     if run is None:
         return Heading(path)
     facts = [f"ONLY {_core_words(core, page)}, H: all"] if core else []
-    if logdir and len(logdir.runs) > 1 and run.hosts:
+    if logdir and len(logdir.runs) > 1 and (run.hosts or run.problems):
         newest = "newest of" if run.path == logdir.runs[0].path else "one of"
         facts.append(f"{newest} {len(logdir.runs)} runs")
     if new_run is not None:

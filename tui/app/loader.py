@@ -97,9 +97,14 @@ def opener(how: AppOptions) -> Callable[[Run, ProgressCallback, Callable[[], boo
     return partial(open_run, cache=how.cache, cache_bytes=how.cache_bytes, jobs=how.jobs)
 
 
-def open_hlo_session(run: Run, *_: object, device: str | None = None) -> Pages:
+def open_hlo_session(run: Run, _: object, is_cancelled: Callable[[], bool], device: str | None = None) -> Pages:
     """How compiled modules without a profile are opened, for a type of TPU."""
-    session: Pages = named_in("tpuprof.parsers.session.hlo:HloSession")(run, device)
+
+    def poll() -> None:
+        if is_cancelled():
+            raise Cancelled
+
+    session: Pages = named_in("tpuprof.parsers.session.hlo:HloSession")(run, device, poll)
     return session
 
 

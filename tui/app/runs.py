@@ -214,6 +214,7 @@ class ListPopups:
         self._current_run = current_run
         self._compare = compare
         self._now = now
+        self._is_of_hlo = options.only_hlo
         self._kept = KeptFacts(options)
         self._facts = FactsReader(lambda: context.post_news(self, None), self._kept.read, keep=self._kept.keep)
         self._points = KeptPoints(options)
@@ -225,7 +226,7 @@ class ListPopups:
         logdir = self._current_run.logdir
         if logdir is None:
             return
-        if not logdir.runs[0].hosts:
+        if self._is_of_hlo:
             self._choose("Compiled programs beside this one", self._current_run.open_run)
             return
         self._kept.place = self._points.place = logdir.query
@@ -240,7 +241,7 @@ class ListPopups:
         """Compares the shown run with the other one; lists the runs to choose from where there are several others."""
         runs = () if self._current_run.logdir is None else self._current_run.logdir.runs
         pair, shown = [run for run in runs if run.hosts], self._current_run.run
-        if shown is not None and not shown.hosts:
+        if shown is not None and self._is_of_hlo:
             self._choose(f"Compare {printable(shown.name)} with", lambda run: self._compare(run, shown))
         elif len(pair) != 2:
             self.open_runs(self._current_run.run)
@@ -330,7 +331,7 @@ class Comparisons:
 
     def _work(self, before: Run, after: Run, job: threading.Event) -> None:
         try:
-            if not before.hosts:
+            if self._options.only_hlo:
                 diff = _compared_programs(
                     (before.path, after.path), *(_programs_at(run.path) for run in (before, after))
                 )
@@ -341,17 +342,17 @@ class Comparisons:
             diff = error
         except Cancelled:
             return
-        self._context.post_news(self, (job, diff, bool(before.hosts)))
+        self._context.post_news(self, (job, diff))
 
-    def take(self, news: tuple[threading.Event, Any, bool]) -> None:
-        """Shows a comparison of runs, or else of programs, or says why there is none."""
-        job, diff, is_of_runs = news
+    def take(self, news: tuple[threading.Event, Any]) -> None:
+        """Shows a comparison of runs or of programs, or says why there is none."""
+        job, diff = news
         if job.is_set():  # given up since
             return
         self.words = ""
         if isinstance(diff, ProfileError):
             self._context.flash = diff.sentence
-        elif not is_of_runs:
+        elif self._options.only_hlo:
             lines = partial(command_named("diff-program").load_report().lines, diff)
             self._context.open(TextPopup(self._context.look, "What changed", lines, None))
         else:

@@ -240,7 +240,9 @@ def _programs(request: ReportRequest, failed: list[str]) -> Iterator[CompiledPro
     if not request.only_hlo:
         yield from programs_of_session(request.session(request.run))
         return
+    poll = request.options.get("poll", lambda: None)
     for file in program_files(request.run.path):
+        poll()
         program = behind_wall(f"read {printable(file.name)}", partial(read_program, file), failed)
         if program is not None:
             yield program

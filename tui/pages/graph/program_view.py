@@ -48,35 +48,26 @@ if TYPE_CHECKING:
     from tpuprof.parsers.session.pages import Pages
     from tpuprof.tui.pages import Publish
 
-_MODULES, _TALL = "modules", 28
+_MODULES, _TALL, _NONE = "modules", 28, dict[str, Any]()
 _TITLES = {_MODULES: "Programs"}
 _OF_RUNS = ("there", "timeline")
 """Keys that lead to pages of a run."""
-_ABOUT_OTHERS = meanings(
-    ("", "The other programs of the same place: the one that is chosen is A, the one that is shown is B.")
-)
-_ABOUT = (
-    ("at least", "no run takes less: FLOPs at the peak, or bytes at HBM's, whichever is more. Nobody measured it."),
-    ("told", "what walking the compiler's tiles tells, with its error; no claim where that was never right."),
-    ("streamed", "bytes through HBM as often as the tiles load them; moved: the same of an array, by all ops."),
-)
+_ABOUT = meanings(("", "Other programs of the same place. The one that you choose is A, the one that is shown is B."))
 
 
 def load(session: Pages, run: Run, host: str | None, publish: Publish) -> None:
     """Reads the programs of a run, or of the files at its path, and publishes them, or why there are none."""
-    device = session.device_type if isinstance(session, HloSession) else None
+    of_files = {"device": session.device_type, "poll": session.poll} if isinstance(session, HloSession) else {}
     try:
-        publish("program", program.read(_asked(run, host, session, device)))
+        publish("program", program.read(_asked(run, host, session, of_files)))
     except ProfileError as error:
         publish("program", error)
 
 
-def _asked(run: Run, host: str | None = None, session: Any = None, device: str | None = None) -> ReportRequest:  # noqa: ANN401 - pages of a session
+def _asked(run: Run, host: str | None = None, session: Any = None, options: Mapping[str, Any] = _NONE) -> ReportRequest:  # noqa: ANN401 - pages of a session
     """What the report is asked for; of files where the run has no hosts."""
-    logdir, options = Logdir(run.path, (run,), (), ()), {"device": device, "module": None}
-    return ReportRequest(
-        logdir, None, host, lambda _: session, "text", TextLook(120, False, False), 0, options, not run.hosts
-    )
+    logdir, look = Logdir(run.path, (run,), (), ()), TextLook(120, False, False)
+    return ReportRequest(logdir, None, host, lambda _: session, "text", look, 0, options, not run.hosts)
 
 
 def _meanings_of(figures: Iterable[Field[Any] | Metric[Any]]) -> Lines:
@@ -174,7 +165,7 @@ class ProgramScreen(ListScreen):
         ops = [op.name for op in page.chosen.ops]
         if self._op in ops:
             self.listed.point(ops.index(self._op))
-        elif self._op and not self._is_reading:
+        elif self._op and ops and not self._is_reading:
             self.flash = f"{printable(self._op)} is none of its ops: {BY_NAME['graph'].key} shows what it is part of."
 
     @property
@@ -199,7 +190,8 @@ class ProgramScreen(ListScreen):
         row, left = self._page.chosen, " PROGRAM  "
         name = cut_middle(row.name, max(8, pen.width - len(left) - 1), pen.glyphs)
         facts = ""
-        for fact in filter(None, (row.chip, "" if self._run.hosts else row.origin, self._run.name)):
+        alike = f"{row.count:,} alike" if row.count > 1 else ""
+        for fact in filter(None, (row.chip, alike, "" if self._run.hosts else row.origin, self._run.name)):
             more = f"{facts}  {pen.glyphs.dot}  {pen.text(fact)}"
             facts = more if len(left) + len(name) + len(more) < pen.width and fact not in facts else facts
         return pad([(left, "bar.dim"), (name, "bar.strong"), (facts, "bar")], pen.width, "bar")
@@ -211,24 +203,19 @@ class ProgramScreen(ListScreen):
         lines = pen.narrower(1).cut_after(self._said(pen.narrower(1)), most, BY_NAME["notes"].key)
         titles = {key: _TITLES.get(key, words_of_key(key).capitalize()) for key in self.views}
         lines = [*map(pen.fit, lines), views_line(titles, self.at, self.listed.status(), pen)]
-        return [*lines, *self._list_lines(pen, height - len(lines), len(lines))]
+        self._above = len(lines)
+        return [*lines, *self.listed.draw(pen, height - len(lines))]
 
     def _said(self, pen: Pen) -> list[Line]:
         """The program in a sentence, and what went wrong."""
         said = self.declared.statement, *self.declared.notes
         return [*pen.wrap_all(said, "text", [(" ", "text")]), *pen.notes(self._page.warnings, ())]
 
-    def _list_lines(self, pen: Pen, height: int, above: int) -> Sequence[Line]:
-        self._above = above
-        return self.listed.draw(pen, height)
-
     def click_on(self, x: int, y: int, again: bool) -> str | None:
         return None if y < self._above else super().click_on(x, y - self._above, again)
 
     def meaning_lines(self, pen: Pen) -> list[Line]:
-        rows = self.listed.help_rows()
-        known = {title for title, _ in rows}
-        return meanings(*rows, *(row for row in _ABOUT if row[0] not in known))(pen)
+        return meanings(*self.listed.help_rows())(pen)
 
     @property
     def card_of_row(self) -> tuple[str, Lines, Lines] | None:
@@ -252,7 +239,13 @@ class ProgramScreen(ListScreen):
         name = self.listed.name
         opens = "open" if self.at == _MODULES else "details"
         words = "Show the program" if self.at == _MODULES else "All about the row: tiles, operands, what moves"
-        figures = partial(self._tell, "Figures of the program", self._figure_lines, _meanings_of(REPORT.metrics))
+        declared = self.declared
+        figures = partial(
+            self._tell,
+            "Figures of the program",
+            lambda pen: pen.labelled(declared.metrics()),
+            _meanings_of(REPORT.metrics),
+        )
         notes = partial(self._tell, "The program in full", self._said, None)
         return (
             KeyRow("view pick next_tab", _TITLES.get(there, there).lower(), "Ops, arrays, other programs", views, "v"),
@@ -313,9 +306,6 @@ class ProgramScreen(ListScreen):
     def _tell(self, title: str, lines: Lines, about: Lines | None) -> None:
         self.open(TextPopup(self.look, title, lines, about))
 
-    def _figure_lines(self, pen: Pen) -> list[Line]:
-        return pen.labelled(self.declared.metrics())
-
     def _compare(self) -> Jump | None:
         """Compares with another program of the same place, which is chosen; without one with another run or file."""
         shown = self._page.chosen
@@ -323,7 +313,7 @@ class ProgramScreen(ListScreen):
         if not others:
             return Jump("compare")
         rows = [ChoiceRow((row.origin, row.name), row) for row in others]
-        listed = ChoiceList(("of", "program"), rows, lambda row: self._judge(row, shown), _ABOUT_OTHERS)
+        listed = ChoiceList(("of", "program"), rows, lambda row: self._judge(row, shown), _ABOUT)
         self.open(ListPopup(self.look, f"Compare {printable(shown.origin)} with", listed))
         return None
 
