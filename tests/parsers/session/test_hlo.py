@@ -35,7 +35,7 @@ def test_a_dump_leads_to_its_modules(dump: Path) -> None:
     assert space.capacity is not None
     assert session.page(MEMORY_PROFILE).why_empty == NO_ALLOCATORS
     assert session.page(MODULE_RUNS) == ()
-    with pytest.raises(ProfileError, match="compiled modules, not a profile"):
+    with pytest.raises(ProfileError, match="compiled programs that have not run"):
         session.page(OVERVIEW)
 
 

@@ -239,13 +239,7 @@ class ProgramScreen(ListScreen):
         name = self.listed.name
         opens = "open" if self.at == _MODULES else "details"
         words = "Show the program" if self.at == _MODULES else "All about the row: tiles, operands, what moves"
-        declared = self.declared
-        figures = partial(
-            self._tell,
-            "Figures of the program",
-            lambda pen: pen.labelled(declared.metrics()),
-            _meanings_of(REPORT.metrics),
-        )
+        figures = partial(self._tell, "Figures of the program", self._figure_lines, _meanings_of(REPORT.metrics))
         notes = partial(self._tell, "The program in full", self._said, None)
         return (
             KeyRow("view pick next_tab", _TITLES.get(there, there).lower(), "Ops, arrays, other programs", views, "v"),
@@ -305,6 +299,9 @@ class ProgramScreen(ListScreen):
 
     def _tell(self, title: str, lines: Lines, about: Lines | None) -> None:
         self.open(TextPopup(self.look, title, lines, about))
+
+    def _figure_lines(self, pen: Pen) -> list[Line]:
+        return pen.labelled(self.declared.metrics())
 
     def _compare(self) -> Jump | None:
         """Compares with another program of the same place, which is chosen; without one with another run or file."""
