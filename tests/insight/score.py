@@ -64,6 +64,7 @@ class Answer:
         says_when: whether a finding of the right cause says in which steps the problem is.
         at_roof: the share of a step that is at the roof.
         contradicts: whether the verdict names another cause than the first reason, or another amount of it.
+        verdict: the cause that the overview names, in its words.
     """
 
     case: Case
@@ -74,6 +75,7 @@ class Answer:
     says_when: bool = False
     at_roof: float = 1.0
     contradicts: bool = False
+    verdict: str = ""
 
     @property
     def is_right(self) -> bool:
@@ -125,9 +127,10 @@ def answer(case: Case) -> Answer:
     found, account = page.findings, page.account
     at_roof = 1.0 if account is None else account.fraction("ideal")
     contradicts = account is not None and _contradicts(account.verdict, found)
+    says = "" if account is None else account.verdict.statement
     if case.is_healthy:
         alarms = tuple(finding for finding in found if (finding.worth_fraction or 0) > LEAST_ALARM)
-        return Answer(case, found, alarms=alarms, at_roof=at_roof, contradicts=contradicts)
+        return Answer(case, found, alarms=alarms, at_roof=at_roof, contradicts=contradicts, verdict=says)
     others = [kind for kind in WORTHLESS if kind not in NO_CLAIM or kind in case.kinds]
     claims = [finding for finding in found if finding.worth_fraction or finding.kind in others]
     tops, best = [], []
@@ -141,7 +144,7 @@ def answer(case: Case) -> Answer:
         for finding in claims
         if planted.when and finding.kind in planted.kinds
     )
-    return Answer(case, found, tuple(tops), tuple(best), (), says_when, at_roof, contradicts)
+    return Answer(case, found, tuple(tops), tuple(best), (), says_when, at_roof, contradicts, says)
 
 
 _ONE_CAUSE = ("input-bound", "host-bound", "compiling", "waiting")

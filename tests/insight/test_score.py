@@ -107,8 +107,8 @@ ASKED = [case for case in CASES if case.name in HELD or "TPUPROF_EVERY_CASE" in 
 
 
 def told(one: Answer) -> str:
-    """All that the findings of a program say, as words and as data."""
-    return json.dumps([asdict(finding) for finding in one.findings], indent=1, default=sorted)
+    """The verdict on a program, and all that its findings say, as words and as data."""
+    return json.dumps([one.verdict, *map(asdict, one.findings)], indent=1, default=sorted)
 
 
 @pytest.mark.parametrize(("half", "part"), LEAST)

@@ -39,17 +39,6 @@ def only_thread(*events: Event, stats: Sequence[str] = ("n",)) -> HostThread:
     return thread
 
 
-def test_times_are_on_the_traces_clock_and_in_the_files_order() -> None:
-    host = read(space_of([("b", 700, 900, {}), ("a", 100, 200, {})], [("c", 1500, 1600, {})])[0])
-    assert [thread.line.name for thread in host.threads] == ["thread 0", "thread 1"]
-    spans = [list(zip(thread.start_ps.tolist(), thread.end_ps.tolist(), strict=True)) for thread in host.threads]
-    assert spans == [[(700, 900), (100, 200)], [(1500, 1600)]]
-    assert [[host.name(number) for number in thread.metadata_id.tolist()] for thread in host.threads] == [
-        ["b", "a"],
-        ["c"],
-    ]
-
-
 def test_derived_and_empty_lines_are_no_threads() -> None:
     space, plane = space_of(
         [("work", 0, 10, {})], [], [("step", 0, 10, {})], [("op", 0, 10, {})], [("late", 0, 10, {})]
@@ -63,37 +52,6 @@ def test_derived_and_empty_lines_are_no_threads() -> None:
     side = read_host_side(trace)
     assert side.events is not None
     assert [thread.line.name for thread in side.events.threads if len(thread)] == names
-
-
-def test_names_are_those_of_the_metadata_or_else_the_number() -> None:
-    space, plane = space_of([("a", 0, 1, {}), ("lost", 1, 2, {}), ("", 2, 3, {}), ("b", 3, 4, {})])
-    del plane.plane.event_metadata[2]
-    host = read(space)
-    assert [host.name(number) for number in host.threads[0].metadata_id.tolist()] == ["a", "event 2", "event 3", "b"]
-    asked: list[str] = []
-
-    def is_wanted(name: str) -> bool:
-        asked.append(name)
-        return name >= "a"
-
-    assert host.ids_named(is_wanted).tolist() == [1, 4]
-    assert sorted(asked) == ["", "a", "b"]
-    assert host.ids_named(lambda name: False).tolist() == []
-
-
-def test_stats_are_kept_for_the_events_that_have_them() -> None:
-    thread = only_thread(
-        ("a", 0, 1, {}),
-        ("a", 1, 2, {"n": 7}),
-        ("a", 2, 3, {"other": 3}),
-        ("a", 3, 4, {"n": "text"}),
-        ("a", 4, 5, {"n": -1}),
-        stats=("n", "nowhere", "other"),
-    )
-    assert set(thread.stats) == {"n", "other"}
-    assert thread.stats["n"].rows.tolist() == [1, 3, 4]
-    values, has = thread.stats["n"].integers_at(np.array([4, 0, 1, 2, 1], np.int64))
-    assert (values.tolist(), has.tolist()) == ([-1, 0, 7, 0, 7], [True, False, True, False, True])
 
 
 @given(
@@ -110,35 +68,6 @@ def test_integers_at_any_events(values: list[int | None], wanted: list[int]) -> 
 
 
 # --- one pass ------------------------------------------------------------------------------------------------------
-
-
-def test_a_profile_without_a_host_plane_has_no_events_but_empty_answers() -> None:
-    space = XSpace()
-    PlaneBuilder(space, "/host:other", 1).line("thread")
-    assert read_host(trace_of(space)) is None
-    side = read_host_side(trace_of(space))
-    assert side.events is None
-    assert (len(side.ops), len(side.input_rows), len(side.waits[0])) == (0, 0, 0)
-
-
-def test_one_pass_gives_ops_waits_rows_and_the_stats_that_groups_need() -> None:
-    python: list[Event] = [
-        ("train", 0, 100, {"_r": 1, "step_num": 7}),
-        ("$loader.py:5 __next__", 10, 40, {}),
-        ("PjitFunction(f)", 50, 60, {"_pt": 5, "_p": 1}),
-    ]
-    worker: list[Event] = [("dense:MatMul", 2000, 2030, {"is_eager": 1}), ("XlaLinearize", 2030, 2050, {"group_id": 3})]
-    side = read_host_side(trace_of(space_of(python, worker)[0]))
-    assert side.events is not None
-    assert [column.tolist() for column in side.waits] == [[10, 2030], [40, 2050]]
-    assert list(zip(side.ops.name, side.ops.type, side.ops.self_ps.tolist(), strict=True)) == [("dense", "MatMul", 30)]
-    assert side.ops.is_eager.tolist() == [True]
-    rows = zip(side.input_rows.name, side.input_rows.self_ps.tolist(), strict=True)
-    assert list(rows) == [("$loader.py:5 __next__", 30), ("XlaLinearize", 20)]
-    first, second = side.events.threads
-    assert first.stats["step_num"].integers_at(np.arange(3))[0].tolist() == [7, 0, 0]
-    assert first.stats["_p"].integers_at(np.arange(3))[1].tolist() == [False, False, True]
-    assert second.stats["group_id"].integers_at(np.arange(2))[0].tolist() == [0, 3]
 
 
 def test_cancelling_ends_the_pass() -> None:

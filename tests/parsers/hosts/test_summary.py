@@ -14,12 +14,11 @@ from hypothesis import strategies as st
 
 from tests import EXAMPLES
 from tests.support.build import OpSpec, PlaneBuilder, present, summary_of, tpu_plane, trace_of
-from tpuprof.parsers.base.intervals import Intervals, union
+from tpuprof.parsers.base.intervals import Intervals
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.hosts import core_summary
 from tpuprof.parsers.hosts.summary import summarise
 from tpuprof.parsers.steps.accounts.owners import owner_index
-from tpuprof.parsers.steps.aligned import InputSource
 from tpuprof.parsers.steps.boundaries.markers import CoreSteps
 
 US = 1_000_000
@@ -83,50 +82,6 @@ def test_a_core_that_is_hardly_idle_has_no_gaps() -> None:
 # --- idle time -----------------------------------------------------------------------------------------------------
 
 
-def test_idle_time_is_that_of_the_core_that_is_idle_most_without_input_waits() -> None:
-    space = XSpace()
-    steps = [(0, 1000), (1000, 2000)]
-    busy_core(space, 0, [(0, 900), (1000, 2000)], steps)
-    core = busy_core(space, 3, [(0, 400), (500, 900), (1000, 1500), (1800, 2000)], steps)
-    core.spans(
-        "Async XLA Ops", (("%copy-start.1 = f32[] copy-start()", 380, 420), ("all-gather-start.2", 1650, 1990)), US
-    )
-    host = [
-        ("log", 390, 450),
-        ("PjitFunction(f)", 450, 460),
-        ("$loader.py:1 __next__", 1500, 1600),
-        ("save", 1550, 1700),
-    ]
-    add_host(space, host)
-    idle = present(summary_of(space).idle)
-    assert (idle.core, idle.count, idle.gap_ps) == (3, 3, (100 + 100 + 200) * US)
-    assert idle.longest == (1600 * US, 1800 * US)
-    assert [(one.name, one.overlap_ps // US) for one in idle.activities] == [
-        ("save", 100),
-        ("log", 50),
-        ("PjitFunction(f)", 10),
-    ]
-    assert {name: time // US for name, time in idle.in_flight.items()} == {
-        "all-gather-start.2": 150,
-        "copy-start.1": 20,
-    }
-    assert list(idle.in_flight) == ["all-gather-start.2", "copy-start.1"]
-
-
-def test_cores_that_only_wait_for_input_have_no_idle_time() -> None:
-    space = XSpace()
-    spans = [(n * 100, n * 100 + 100) for n in range(4)]
-    core = busy_core(space, 0, [(start + 40, end) for start, end in spans], spans)
-    core.spans("Async XLA Ops", (("copy-start.1", 30, 70),), US)
-    add_host(space, [("$loader.py:1 __next__", n * 100, n * 100 + 40) for n in range(4)])
-    found = summary_of(space)
-    assert found.idle is not None and (found.idle.gap_ps, found.idle.count) == (0, 0)
-    assert [each.name for each in found.idle.feeding] == ["$loader.py:1 __next__"]
-    assert found.idle.feeding_ps == 4 * 40 * US
-    assert found.steps is not None
-    assert found.steps.input_source == "host"
-
-
 @settings(max_examples=EXAMPLES // 4)
 @given(st.integers(1, 6), st.integers(0, 5), st.integers(0, 60))
 def test_waits_are_unknown_in_steps_whose_host_events_were_lost(first: int, count: int, idle: int) -> None:
@@ -140,27 +95,6 @@ def test_waits_are_unknown_in_steps_whose_host_events_were_lost(first: int, coun
     assert is_unknown == any("waits for input are unknown" in words for words in found.incomplete)
     if is_unknown:
         assert found.owner_ps[0, :, owner_index("input")].tolist() == [60 * US] * len(found)
-
-
-def test_idle_time_without_a_host_plane_names_no_activity() -> None:
-    space = XSpace()
-    busy_core(space, 0, [(0, 100), (300, 400)], [(0, 400)])
-    found = summary_of(space)
-    assert found.idle is not None
-    assert (found.idle.gap_ps, found.idle.activities, found.compilations) == (200 * US, (), ())
-    host_alone = XSpace()
-    add_host(host_alone, [("backend_compile", 0, 10)])
-    alone = summary_of(host_alone)
-    assert alone.idle is None and [(each.name, each.idle_ps) for each in alone.compilations] == [("backend_compile", 0)]
-
-
-def test_compilations_count_the_idle_time_of_the_core_that_is_idle_most() -> None:
-    space = XSpace()
-    busy_core(space, 0, [(0, 300), (500, 1000)], [(0, 1000)])
-    busy_core(space, 1, [(0, 990)], [(0, 1000)])
-    add_host(space, [("PjitFunction(f)", 200, 600), ("backend_compile", 250, 450)], [("XlaCompile", 950, 1100)])
-    times = [(one.name, one.duration_ps // US, one.idle_ps // US) for one in summary_of(space).compilations]
-    assert times == [("backend_compile", 200, 150), ("XlaCompile", 150, 0)]
 
 
 # --- SparseCores ---------------------------------------------------------------------------------------------------
@@ -194,35 +128,10 @@ def test_sparse_cores_without_steps_are_none() -> None:
 # --- what the time for input is measured by ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("waiting", "expected"),
-    [([0, 1, 2, 3], "host"), ([0, 2], "host"), ([1], None), ([], None)],
-    ids=["every step", "every other step", "one of four", "none"],
-)
-def test_the_host_tells_the_time_for_input_with_an_event_in_every_other_step(
-    waiting: list[int], expected: InputSource | None
-) -> None:
-    space = XSpace()
-    busy_core(space, 0, [(n * 100 + 50, n * 100 + 100) for n in range(4)], [(n * 100, n * 100 + 100) for n in range(4)])
-    before: list[HostEvent] = [("batched_device_put", -100 + n, -99 + n) for n in range(0, 90, 2)]
-    add_host(space, before + [("batched_device_put", n * 100 + 10, n * 100 + 30) for n in waiting])
-    assert present(summary_of(space).steps).input_source == expected
-
-
 def test_infeed_ops_tell_the_time_for_input_whatever_the_host_does() -> None:
     space = tpu_plane(XSpace(), 0, [("infeed.1", "infeed", 0, 5)], steps=[("0", 0, 10)]).space
     add_host(space, [("batched_device_put", 0, 9)])
     assert present(summary_of(space).steps).input_source == "infeed"
-
-
-def test_inferred_steps_may_wait_for_the_host_too() -> None:
-    space = XSpace()
-    ops: list[OpSpec] = [("f", "loop fusion", (n * 100 + 50) * US, 50 * US) for n in range(4)]
-    tpu_plane(space, 0, ops, modules=[("jit_f(1)", (n * 100 + 50) * US, (n * 100 + 100) * US) for n in range(4)])
-    add_host(space, [("batched_device_put", n * 100, n * 100 + 50) for n in range(4)])
-    steps = present(summary_of(space).steps)
-    assert (steps.source, steps.input_source) == ("modules", "host")
-    assert union(steps.start_ps, steps.start_ps + steps.longest_ps)[0].tolist() == [100 * US]
 
 
 # --- odd numbers ---------------------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from tests.support.build import bare_host, present, session_at, summary_of, tpu_plane, write_run
 from tests.support.gpus import cpu_profile
 from tests.support.made.many_hosts import US, host_bytes, profiles, steady, straggling_page, summaries
-from tpuprof.parsers.base.errors import Problem
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.hosts.summary import HostSummary, duty_of_capture
 from tpuprof.parsers.pages.hosts.hosts import HOSTS, hosts_page
@@ -42,26 +41,11 @@ def test_a_host_that_waits_for_input_is_a_straggler_because_of_it() -> None:
     assert page.rows[1].input_percent == pytest.approx(100 * 320 / 1361.5, rel=0.01)
 
 
-def test_the_slowest_may_change_from_step_to_step() -> None:
-    turns = {f"host{at}": [1400 if step % 3 == at else 1000 for step in range(12)] for at in range(3)}
-    assert page_of(turns).verdict == "even"
-    page = page_of({"a": [1500, 1000, 1600, 1000, 1500, 1000], "b": [1000] * 6, "c": [1000, 1700, 1000] * 2})
-    assert page.verdict == "uneven"
-    assert "a takes longest and is the slowest in 2 of 6 steps" in page.statement
-
-
 def test_a_host_that_is_late_now_and_then_delays_the_others_if_no_other_does() -> None:
     pauses = [1400 if step == 5 else 1000 for step in range(8)]
     page = page_of({"a": [1000] * 8, "b": pauses, "c": [1010, 1000] * 4})
     assert (page.verdict, page.straggler) == ("straggler", 1)
     assert page.statement.startswith("b delays the others by 50.0 µs a step (4.5%), most of it in 1 of 8 steps.")
-
-
-def test_one_slow_core_makes_its_host_slow() -> None:
-    made = profiles({"a": steady(1200), "b": steady(1000)})
-    made["a"] = host_bytes([steady(1000), steady(1200)], steady(1200))
-    page = hosts_page(summaries(made))
-    assert page.straggler == 0 and page.rows[0].cores == 2
 
 
 def test_a_host_with_fewer_cores_than_most_may_have_lost_some() -> None:
@@ -130,15 +114,6 @@ def test_a_host_that_is_cut_off_makes_no_straggler_of_another() -> None:
     assert alone.statement == ("There is nothing to compare host0 with: cut is left out, because its file is cut off.")
 
 
-def test_where_all_hosts_are_cut_off_one_is_shown_and_none_compared() -> None:
-    data = host_bytes([steady(1000), steady(1200)], steady(1200))
-    cut = data[: len(data) * 11 // 20]
-    page = hosts_page(summaries({"a": cut, "b": cut}))
-    assert page.verdict == "unknown" and page.steps is not None and page.steps.rows == (0,)
-    assert page.statement == "No host can be compared; the steps are those of a, and its file is cut off."
-    assert "a, b are not compared with the others: its file is cut off" in page.warnings
-
-
 def test_a_host_of_which_a_core_has_no_steps_is_not_compared() -> None:
     made = profiles({"a": steady(1000), "b": steady(1000), "c": steady(1000)})
     space = XSpace.FromString(host_bytes([steady(900)], steady(1000)))
@@ -171,14 +146,6 @@ def test_a_file_that_is_no_profile_is_a_host_left_out(tmp_path: Path) -> None:
     assert any(line.startswith(" empty  left out: holds 0 bytes") for line in text)
     assert sum("holds 0 bytes" in line for line in text) == 1
     assert any("2 hosts, 2 left out" in line for line in text)
-
-
-def test_a_note_of_the_run_is_no_host() -> None:
-    made = summaries(profiles({"a": steady(1000), "b": steady(1000)}))
-    other = Problem("empty_file", "/logs/run/a.xplane.pb", "a.xplane.pb holds 0 bytes.")
-    note = Problem("xprof_cache", "/logs/run", "XProf keeps 1 file there.")
-    page = hosts_page(made, problems=(other, note))
-    assert page.left_out == () and set(page.warnings) >= {other.sentence, note.sentence}
 
 
 @given(st.lists(st.lists(st.integers(0, 3000), min_size=4, max_size=4), min_size=1, max_size=5))
@@ -262,18 +229,6 @@ def test_the_row_of_a_host_that_is_left_out_says_why() -> None:
     assert made.order == (None, 0, 4, 5, 1, 6, 7, 2, 8, 9, 3, 10, 11)
 
 
-def test_idle_is_of_the_step_as_in_the_bars() -> None:
-    page = straggling_page()
-    row = page.rows[0]
-    assert row.parts_ps is not None
-    assert row.step_idle_percent == pytest.approx(100 * row.parts_ps[PARTS.index("idle")] / sum(row.parts_ps))
-    slow = replace(page, rows=(replace(row, idle_percent=77.0), *page.rows[1:]))
-    lines = [plain(line) for line in draw_hosts(slow, Pen(220, BLOCK))]
-    header = next(line for line in lines if "own time" in line)
-    assert "idle of capture" in header and "77.0%" in "".join(lines)
-    assert not any("77.0%" in plain(line) for line in draw_hosts(slow, Pen(80, BLOCK)))
-
-
 # --- cores ---------------------------------------------------------------------------------------------------------
 
 
@@ -281,13 +236,6 @@ def cores_of(*busy: int) -> HostsPage:
     """One host with a core for each of these times."""
     data = host_bytes([steady(each, 6) for each in busy], steady(max(busy), 6))
     return hosts_page(summaries({"vm": data}))
-
-
-def test_several_slow_cores_are_named_together_and_even_ones_are_not() -> None:
-    page = cores_of(1000, 1200, 1000, 1200)
-    assert page.slowest_core is None and page.cores_statement.startswith("vm:1, vm:3 are the slowest of 4 cores: ")
-    page = cores_of(1000, 1002, 1000)
-    assert page.slowest_core is None and page.cores_statement == "The 3 cores differ by 0.2% of a step."
 
 
 def test_why_cores_are_not_compared() -> None:
@@ -307,16 +255,6 @@ def test_why_cores_are_not_compared() -> None:
     assert duty_of_capture(with_idle) == duty_of_capture(with_idle[:1])
     page = hosts_page(summaries({"vm": bare_host().SerializeToString()}))
     assert (page.cores, page.cores_statement) == ((), "There is no core in this profile.")
-
-
-def test_cores_of_a_host_that_is_left_aside_have_figures_of_their_own() -> None:
-    page = straggling_page()
-    assert [row.label for row in page.cores] == [f"host{host}:{core}" for host in range(4) for core in range(2)]
-    whole = profiles({f"host{at}": steady(1000 + at, 6) for at in range(3)})
-    cut = {**whole, "host1": whole["host1"][:-20]}
-    rows = {row.label: row for row in hosts_page(summaries(cut)).cores}
-    assert rows["host1:0"].not_compared and rows["host1:0"].step_time is not None
-    assert rows["host1:0"].slowest_in is None and rows["host0:1"].slowest_in == 0
 
 
 # --- without TPUs

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.demo.profile.hlo_module import Module
-from tests.support.build import PlaneBuilder, present, session_at, tpu_plane, trace_of
+from tests.support.build import PlaneBuilder, session_at, tpu_plane, trace_of
 from tests.support.made.compiled import add_modules, compiled_modules, demo_modules, memory_over_time
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Cancelled, ProfileError
-from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.memory.model import HBM, VMEM, Capacity, ModuleLabel
 from tpuprof.parsers.pages.memory.compiled import (
@@ -23,13 +22,6 @@ from tpuprof.parsers.pages.memory.compiled import (
 from tpuprof.parsers.pages.memory.key import MEMORY
 
 TRAIN = "jit_train_step(1)"
-
-
-def test_a_program_of_several_hosts_counts_once() -> None:
-    sources = [ModuleSource(host, demo_modules(), (), "TPU v5e", "TPU") for host in ("host0", "host1")]
-    page = CompiledModules(sources).page()
-    assert [module.module.origin for module in page.modules] == ["host0", "host0"]
-    assert page.hosts == ("host0", "host1")
 
 
 def test_modules_are_found_by_name_and_id() -> None:
@@ -52,41 +44,6 @@ def test_a_damaged_module_comes_last_and_says_why() -> None:
     )
     with pytest.raises(ProfileError, match="jit_bad is damaged"):
         compiled.space(page.modules[1].module, HBM)
-
-
-def test_a_profile_without_hlo_says_why_and_what_to_do() -> None:
-    space = XSpace()
-    tpu_plane(space, 0, [("add", "loop fusion", 0, 10)], modules=[("jit_step(7)", 0, 10)])
-    page = CompiledModules([ModuleSource.of(trace_of(space), "host0")]).page()
-    assert page.modules == ()
-    assert page.why_no_modules is not None
-    assert all(words in page.why_no_modules for words in ("no compiled HLO", "37533", "xla_dump_to"))
-    assert page.device_type == "TPU test"
-
-
-def test_programs_that_ran_without_their_hlo_are_named() -> None:
-    space = XSpace()
-    add_modules(space, jit_helper=Module("jit_eval_step").proto_bytes)
-    runs = [(f"jit_step_{number}({number})", 0, 10) for number in range(5, 10)]
-    tpu_plane(space, 0, [("add", "loop fusion", 0, 10)], modules=runs)
-    source = ModuleSource.of(trace_of(space), "host0")
-    assert dict(source.ran) == {number: f"jit_step_{number}" for number in range(5, 10)}
-    (warning,) = CompiledModules([source]).page().warnings
-    assert warning.startswith("host0 ran jit_step_5, jit_step_6, jit_step_7 and 2 more, whose compiled HLO is not")
-    assert "37533" in warning, "all are missing, which has a known cause"
-    one = CompiledModules([ModuleSource("host0", demo_modules(), ((1, "jit_train_step"), (9, "jit_other")))])
-    assert one.page().warnings == ("host0 ran jit_other, whose compiled HLO is not in the profile",)
-
-
-def test_a_damaged_profile_is_not_blamed_on_the_compiler() -> None:
-    damaged = ModuleSource("host1", HloModules({}, {}), ((1, "jit_train_step"),), "TPU v5e", "TPU", True)
-    page = CompiledModules([ModuleSource("host0", demo_modules()), damaged]).page()
-    assert page.warnings == ("host1 ran jit_train_step, whose compiled HLO is not in the profile; its file is damaged",)
-    why = present(CompiledModules([damaged]).page().why_no_modules)
-    assert "damaged" in why
-    assert "37533" not in why
-    gpu = present(CompiledModules([ModuleSource("host0", HloModules({}, {}), (), None, "GPU")]).page().why_no_modules)
-    assert "libtpu" not in gpu
 
 
 def test_memory_of_the_host_is_not_called_a_device_s() -> None:

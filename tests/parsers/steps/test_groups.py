@@ -83,32 +83,6 @@ def test_steps_group_before_modules_and_take_the_links_of_what_they_hold() -> No
     assert of_threads(groups) == [[0, 0, -1]]
 
 
-def test_a_launch_leads_to_the_modules_that_it_ran() -> None:
-    launch: dict[str, int] = {"device_ordinal": 1, "queue_id": 3, "run_id": (1 << 27) + 5}
-    python = [
-        ("train", 0, 100, {"_r": 1}),
-        ("DoEnqueueProgram", 10, 20, launch),
-        ("CompleteCallbacks", 200, 220, {**launch, "core_type": 0}),
-        ("other", 205, 210, {}),
-        ("CompleteCallbacks", 230, 240, {**launch, "core_type": 1}),
-    ]
-    run: dict[str, int] = {"queue_id": 3, "run_id": 5}
-    core = modules((100, 110, run), (120, 130, {**run, "core_type": 1}), (140, 150, {**run, "run_id": 6}))
-    groups = grouped(space_of([python], core, core))
-    assert of_threads(groups) == [[0, 0, 0, 0, -1]]
-    assert of_cores(groups) == [[-1, -1, -1], [0, -1, -1]]
-
-
-def test_a_request_leads_from_its_queueing_to_its_run() -> None:
-    python = [("train", 0, 100, {"_r": 1}), ("EnqueueRequestLocked", 10, 20, {"request_id": 4, "queue_addr": 1 << 40})]
-    pool = [
-        ("RunProgramRequest", 30, 60, {"request_id": 4, "queue_addr": 1 << 40}),
-        ("TransferH2DRequest", 70, 80, {"request_id": 4, "queue_addr": 2}),
-        ("unheard of", 90, 95, {"request_id": 4, "queue_addr": 1 << 40}),
-    ]
-    assert of_threads(grouped(space_of([python, pool]))) == [[0, 0], [0, -1, -1]]
-
-
 def test_batches_are_roots_by_name() -> None:
     python = [
         ("TraceContext", 0, 100, {}),
@@ -132,33 +106,6 @@ def test_iterations_of_a_loop_are_the_groups() -> None:
     groups = grouped(space_of([first, second, [wait, data]]))
     assert [(root.step_num, root.thread, root.start_ps // US) for root in groups.roots] == [(1, 1, 10), (0, 1, 95)]
     assert of_threads(groups) == [[-1, 0, 1, -1], [0, 0, 1, -1], [1, -1]]
-
-
-def test_what_tf_data_runs_is_no_root() -> None:
-    python = [
-        ("InstantiatedCapturedFunction::Run", 0, 5, {"id": 3}),
-        ("run", 10, 60, {"_r": 1, "id": 3}),
-        ("inner", 20, 30, {"_r": 1}),
-        ("run", 70, 80, {"_r": 1, "id": 4}),
-    ]
-    assert of_threads(grouped(space_of([python]))) == [[-1, -1, -1, 0]]
-
-
-def test_a_link_of_many_to_many_leads_nowhere() -> None:
-    def of(producers: int, consumers: int) -> list[list[int]]:
-        python: list[Spec] = [("train", 0, 1000, {"_r": 1})]
-        python += [("send", 10 + at, 11 + at, makes(5, 1)) for at in range(producers)]
-        return of_threads(
-            grouped(space_of([python, [("take", 10 * at, 10 * at + 5, uses(5, 1)) for at in range(consumers)]]))
-        )
-
-    assert of(63, 64)[1] == [0] * 64
-    assert of(64, 64)[1] == [-1] * 64
-
-
-def test_loop_ops_leave_everything_ungrouped() -> None:
-    python = [("train", 0, 100, {"_r": 1}), ("ForOp", 10, 20, {})]
-    assert of_threads(grouped(space_of([python]))) == [[-1, -1]]
 
 
 def test_groups_of_the_profile_stay_where_nothing_else_is_known() -> None:

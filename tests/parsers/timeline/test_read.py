@@ -214,38 +214,6 @@ def test_sentences_without_end_end() -> None:
     assert [len(text) for text in found.warnings] == [1000]
 
 
-def test_damaged_events_are_counted() -> None:
-    builder = plane(XSpace(), "/host:CPU")
-    line = builder.line("python")
-    for at in range(3):
-        builder.event(line, builder.event_id("call"), 10 * at, 5, number=123456)
-    data = builder.space.SerializeToString()
-    # the second event's stat of six bytes says that it has more
-    at = data.index(line.events[1].SerializeToString()) + len(line.events[1].SerializeToString())
-    stat = line.events[1].stats[0].SerializeToString()
-    begin = at - len(stat) - 1
-    assert data[begin] == len(stat)
-    broken = data[:begin] + bytes([len(stat) + 40]) + data[begin + 1 :]
-    found = read(broken)
-    assert found.lost[-1] == "1 events are damaged; the readable parts are shown"
-    assert found.sections[0].tracks[0].malformed == 1
-
-
-def test_a_cut_file_says_what_it_lacks_and_where_its_tracks_end() -> None:
-    builder = plane(XSpace(), "/host:CPU", "whole")
-    for at in range(50):
-        builder.event(builder.plane.lines[0], 1, 20 + 10 * at, 5)
-    last = builder.line("cut")
-    for at in range(50):
-        builder.event(last, 1, 10 * at, 5)
-    data = builder.space.SerializeToString()
-    found = read(data[: data.rindex(last.events[30].SerializeToString())])
-    lost = {track.name: track.lost_bytes for track in found.sections[0].tracks}
-    assert lost["whole"] == 0 and lost["cut"] > 20
-    assert "is cut off" in found.lost[0]
-    assert len(tracks(found.sections[0])["cut"]) == 30
-
-
 def test_progress_covers_all_that_is_needed() -> None:
     space = XSpace()
     tpu_plane(space, 0, [(f"fusion.{at}", "loop fusion", 10 * at, 5) for at in range(100)])

@@ -146,23 +146,6 @@ def test_each_moment_in_gaps_counts_for_the_innermost_event_of_each_thread(
 # --- compilations --------------------------------------------------------------------------------------------------
 
 
-def test_outermost_compilations_count_with_the_idle_time_in_them() -> None:
-    python = [
-        ("PjitFunction(f)", 0, 500),
-        ("backend_compile", 100, 300),
-        ("XlaCompile", 120, 280),
-        ("TpuCompiler::Compile", 130, 200),
-        ("trace_to_jaxpr_dynamic", 400, 450),
-    ]
-    other = [("PjRtClient::Compile", 90, 110), ("Compile", 0, 900), ("my backend_compile", 0, 900)]
-    found = compilations(host_of(python, other), gaps_of((0, 105), (200, 250), (440, 600)))
-    assert found == (
-        Compilation("PjRtClient::Compile", 90, 20, 15),
-        Compilation("backend_compile", 100, 200, 5 + 50),
-        Compilation("trace_to_jaxpr_dynamic", 400, 50, 10),
-    )
-
-
 @pytest.mark.parametrize(
     ("name", "is_one"),
     [

@@ -15,7 +15,7 @@ from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.ops.host_events.events import read_threads
 from tpuprof.parsers.ops.streams.attribution import OP_STATS, copy_kind, kernel_name
 from tpuprof.parsers.ops.streams.devices import StreamDevice, cpu_device, read_gpus, runs_on_cpu
-from tpuprof.parsers.ops.streams.kernels import launch, merged_kernels, uses_tensor_cores
+from tpuprof.parsers.ops.streams.kernels import launch, uses_tensor_cores
 from tpuprof.parsers.pages.ops.key import OPS
 from tpuprof.parsers.pages.ops.sources import sources_page
 
@@ -129,13 +129,6 @@ def test_kernels_without_hlo_belong_to_framework_ops_and_the_rest_stands_for_its
     }
 
 
-def test_streams_side_by_side_leave_no_idle_time_where_one_is_busy() -> None:
-    sums = gpu_of([[("a", 0, 50, {}), ("b", 70, 100, {})], [("c", 20, 60, {})]]).sums()
-    assert (int(sums.table.self_ps.sum()), sums.idle_ps) == (120 * US, 10 * US)
-    empty = gpu_of([[]]).sums()
-    assert (len(empty.table), empty.op_events, empty.total_ps) == (0, 0, 0)
-
-
 def test_ops_of_the_hosts_cpu_lie_inside_one_another() -> None:
     space = XSpace()
     with_hlo(space)
@@ -157,27 +150,6 @@ def test_ops_of_the_hosts_cpu_lie_inside_one_another() -> None:
     assert cpu.sums().idle_ps == 0
     PlaneBuilder(space, "/device:GPU:0", 5)
     assert runs_on_cpu(trace_of(space)) is None
-
-
-def test_kernels_of_one_name_size_and_op_are_one_row() -> None:
-    launched = "regs:38 static_shared:100 dynamic_shared:24 grid:160,1,1 block:1024,1,1 occ_pct:62.5"
-    events: list[Event] = [
-        ("gemm_h884", 0, 30, {"tf_op": "a/b:MatMul", "kernel_details": launched}),
-        ("gemm_h884", 30, 40, {"tf_op": "a/b:MatMul", "kernel_details": launched}),
-        ("gemm_h884", 40, 41, {"tf_op": "a/c:MatMul", "kernel_details": launched}),
-        ("gemm_h884", 41, 41, {"tf_op": "a/c:MatMul", "kernel_details": launched}),
-        ("add", 41, 43, {"kernel_details": "grid:1,1,1"}),
-        ("MemcpyH2D", 43, 50, {}),
-    ]
-    first, second, third = gpu_of([events, events[4:]], vendor="Nvidia").kernels()
-    assert (first.name, first.framework_op, first.occurrences, first.total_ps) == ("gemm_h884", "a/b", 2, 40 * US)
-    assert (first.minimum_ps, first.maximum_ps, first.op) == (10 * US, 30 * US, "a/b/gemm_h884")
-    assert (first.registers, first.shared_bytes, first.block, first.grid) == (38, 124, "1024,1,1", "160,1,1")
-    assert (first.occupancy, first.uses_tensor_cores, first.is_eligible) == (0.625, True, True)
-    assert (second.name, second.occurrences, second.registers, second.block) == ("add", 2, None, "")
-    assert (second.uses_tensor_cores, second.is_eligible, second.framework_op) == (False, None, "")
-    assert (third.framework_op, third.occurrences) == ("a/c", 1)
-    assert merged_kernels([first, first, second])[0].total_ps == 80 * US
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.build import PlaneBuilder, bare_host, tpu_plane
+from tests.support.build import PlaneBuilder, tpu_plane
 from tests.support.made.serving import (
     LAUNCH,
     US,
@@ -41,15 +41,6 @@ def test_of_several_kinds_of_request_events_the_first_counts() -> None:
     inner = [Request((1000, 1100)), Request((2000, 2100))]
     found = read_requests(serving_profile([*inner, *[Request((3000, 3050), name="TfrtModelRun")]]))
     assert found.event == "TfrtModelRun" and us(found.total_ps) == [50]
-
-
-def test_device_time_counts_before_transfers_and_once_and_requests_at_one_time_are_apart() -> None:
-    first = Request(
-        (1000, 1100), runs=[(1010, 1050), (1040, 1060)], to_device=[(1000, 1020)], from_device=[(1055, 1070)]
-    )
-    found = read_requests(serving_profile([first, Request((1010, 1110), runs=[(1060, 1100)])]))
-    assert (us(found.total_ps), us(found.device_ps)) == ([100, 100], [50, 40])
-    assert (us(found.to_device_ps), us(found.from_device_ps)) == ([10, 0], [10, 0])
 
 
 def test_request_events_that_nothing_links_are_latencies_without_parts() -> None:
@@ -84,12 +75,6 @@ def test_without_transfer_events_host_time_has_them_and_says_so() -> None:
     assert page.unknown["average.communication_ms"] == latency_page.NO_TRANSFERS
 
 
-def test_requests_without_a_model_count_too() -> None:
-    rows = page_of(serving_profile([*five_requests(), Request((7000, 7300))])).rows
-    assert {row.name: row.runs for row in rows} == {"m:1": 3, "m:2": 2, latency_page.NO_MODEL: 1}
-    assert rows[0].name == "m:1" and sum(row.fraction for row in rows) == pytest.approx(1)
-
-
 def test_sessions_of_several_hosts_are_put_together() -> None:
     one, other = read_requests(serving_profile(five_requests())), read_requests(serving_profile(five_requests()[:1]))
     page = latency_page.latencies([one, other], ["a", "b"], None)
@@ -122,22 +107,6 @@ def module(space: XSpace, name: str) -> ModuleLatency:
     return next(one for one in read_requests(space).modules if one.name == name)
 
 
-def test_a_run_lasts_from_its_first_core_to_its_last() -> None:
-    runs = [[("jit_f(1)", 100 * at + skew, 100 * at + 50 + 2 * skew) for at in range(1, 5)] for skew in (0, 3)]
-    found = module(modules_profile(runs), "jit_f(1)")
-    assert (found.cores, found.is_joined) == (2, True)
-    assert us(found.start_ps) == [100, 200, 300, 400] and us(found.duration_ps) == [56] * 4
-    assert us(found.wait_ps) == [5] * 4 and us(found.queued_ps) == [0] * 4
-
-
-def test_run_ids_that_count_by_core_do_not_match_runs() -> None:
-    """The first core ran two programs of its own before, as in a real profile: its run ids are ahead by two."""
-    first = [("jit_a(1)", 10, 20), ("jit_b(2)", 30, 40), *(("jit_f(3)", 100 * at, 100 * at + 60) for at in range(1, 6))]
-    other = [("jit_f(3)", 100 * at + 1, 100 * at + 61) for at in range(1, 6)]
-    found = module(modules_profile([first, other], [range(1, 8), range(1, 6)]), "jit_f(3)")
-    assert us(found.start_ps) == [100, 200, 300, 400, 500] and us(found.duration_ps) == [61] * 5
-
-
 def test_run_ids_match_runs_where_a_core_lacks_some() -> None:
     runs = [("jit_f(3)", 100 * at, 100 * at + 60) for at in range(1, 7)]
     found = module(modules_profile([runs, [*runs[:2], *runs[3:]]], [range(6), (0, 1, 3, 4, 5)]), "jit_f(3)")
@@ -158,23 +127,6 @@ def test_cores_that_run_one_module_in_turn_run_by_themselves() -> None:
     assert "each core's run counts by itself" in page_of(space).note
 
 
-def test_time_behind_earlier_runs_is_queueing_and_not_the_hosts() -> None:
-    host = PlaneBuilder.alone("/host:CPU")
-    line = host.line("main")
-    device = tpu_plane(host.space, 0, [("fusion.1", "loop fusion", 0, US)])
-    modules = device.line("XLA Modules")
-    for at in range(3):  # all launched at once, 10 µs before the first run; 2 µs between runs
-        put(host, line, "DoEnqueueProgram", (90 + at, 91 + at), run_id=at, device_ordinal=0)
-        put(device, modules, "jit_f(1)", (100 + 52 * at, 150 + 52 * at), run_id=at)
-    found = module(host.space, "jit_f(1)")
-    assert us(found.wait_ps) == [10, 61, 112]
-    assert us(found.queued_ps) == [0, 50, 100]
-    launches = page_of(host.space).launches
-    assert launches is not None and (launches.count, launches.of) == (3, 3)
-    assert launches.average == latency_page.Latency(111 * US, 11 * US, 50 * US, None, 50 * US)
-    assert launches.percentiles[-1].latency == latency_page.Latency(162 * US, 12 * US, 50 * US, None, 100 * US)
-
-
 def test_bins_are_of_one_ratio_where_latencies_differ_much_and_one_where_they_do_not_differ() -> None:
     def bins_of(*lengths: int) -> tuple[latency_page.Bin, ...]:
         runs = [("jit_f(1)", 10_000 * at, 10_000 * at + length) for at, length in enumerate(lengths, 1)]
@@ -189,12 +141,6 @@ def test_bins_are_of_one_ratio_where_latencies_differ_much_and_one_where_they_do
     assert bins_of(50, 50) == (latency_page.Bin(50 * US, 50 * US, 2),)
 
 
-def test_a_training_profile_is_called_one() -> None:
-    page = page_of(modules_profile([[("jit_train(1)", 100, 200)]]), is_training=True)
-    assert page.note.startswith("This is a training profile")
-    assert page.unknown["sessions_per_second"] == latency_page.TOO_SHORT
-
-
 def test_a_launch_that_is_later_than_the_run_is_none() -> None:
     host = PlaneBuilder.alone("/host:CPU")
     put(host, host.line("main"), "DoEnqueueProgram", (500, 501), _pt=LAUNCH, _p=1)
@@ -202,18 +148,6 @@ def test_a_launch_that_is_later_than_the_run_is_none() -> None:
     put(device, device.line("XLA Modules"), "jit_f(1)", (100, 150), _ct=LAUNCH, _c=1)
     page = page_of(host.space)
     assert page.launches is None and page.unknown["launches"] == latency_page.NO_LAUNCH
-
-
-def test_nothing_that_ran_is_no_sessions_with_the_reason() -> None:
-    space = bare_host()
-    page = page_of(space)
-    assert (page.source, page.sessions, page.average, page.percentiles, page.rows) == (None, 0, None, (), ())
-    assert page.unknown["average"] == latency_page.NO_SESSIONS
-    assert (
-        latency_page.latencies([read_requests(space)], ["h"], None, "no device plane").unknown["average"]
-        == "no device plane"
-    )
-    assert latency_page.latencies([], [], None).sessions == 0
 
 
 # --- what holds for any --------------------------------------------------------------------------------------------

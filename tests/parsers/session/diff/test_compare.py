@@ -53,30 +53,6 @@ def test_lengths_and_cores_do_not_matter(tmp_path: Path) -> None:
     check_identity(diff)
 
 
-def test_waiting_for_the_slowest_core(tmp_path: Path) -> None:
-    diff = diff_of(tmp_path, replace(BASE, cores=2), replace(BASE, cores=2, late_ps=4 * MS))
-    assert diff.steps is not None and diff.steps.typical.delta == 4 * MS
-    changes = {item.owner: item.mean.delta for item in diff.owners if item.mean.delta}
-    assert changes == {"host": 2 * MS, "barrier": 2 * MS}
-    check_identity(diff)
-
-
-def test_hosts_add_their_cores(tmp_path: Path) -> None:
-    slow = replace(BASE, steps=steady(("fusion.1", 60 * MS), ("copy.2", 12 * MS), ("all-reduce.3", 18 * MS)))
-    diff = diff_of(tmp_path, [BASE, BASE], [slow, slow])
-    assert diff.before.hosts == ("host0", "host1") and diff.before.core_count == 2
-    assert op(diff, "copy.2").time.delta == 2 * MS and op(diff, "all-reduce.3").time.delta == -2 * MS
-    check_identity(diff)
-
-
-def test_many_slow_steps_are_how_the_program_runs(tmp_path: Path) -> None:
-    idle = [10 * MS if number % 2 else 40 * MS for number in range(len(JITTER))]
-    diff = diff_of(tmp_path, BASE, replace(BASE, idle_ps=idle))
-    assert diff.steps is not None and diff.after.odd_count == 0
-    assert diff.steps.typical.delta == 15 * MS and diff.steps.typical.mark == "more"
-    check_identity(diff)
-
-
 @pytest.mark.parametrize("late_ps", [0, 30 * MS])
 def test_names_of_steps_that_repeat(tmp_path: Path, late_ps: int) -> None:
     """Steps are then placed by time on each core."""

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -140,11 +138,6 @@ def test_every_moment_has_the_owner_that_the_definitions_give_it(
         assert times(row) == {name: expected.count(name) for name in OWNERS if name in expected}
 
 
-def test_an_op_that_outlasts_its_step_is_the_next_ones_from_there_on() -> None:
-    owner_ps, _ = account([(0, 10), (10, 30)], [("f", "copy", 0, 16), ("g", "copy", 20, 24)], IdleCauses())
-    assert [times(row) for row in owner_ps] == [{"copy": 10}, {"copy": 10, "between_ops": 10}]
-
-
 @given(
     st.lists(
         st.tuples(st.lists(st.integers(0, 1 << 50), min_size=3, max_size=3), st.integers(0, 1 << 50)),
@@ -162,26 +155,6 @@ def test_cut_times_fit_and_none_is_negative(spec: list[tuple[list[int], int]], b
     assert (kept.sum(axis=1) <= duration).all()
     fits = of_ops.sum(axis=1) <= duration
     assert (kept[fits] >= of_ops[fits]).all()
-
-
-@pytest.mark.parametrize(
-    ("flops", "size", "ideal"),
-    [(50.0, 0.0, 50), (10.0, 80.0, 80), (0.0, 100.0, 100), (500.0, 0.0, 100)],
-    ids=["compute", "memory", "at the roof", "beyond it"],
-)
-def test_computing_ops_are_ideal_as_far_as_their_work_takes_at_the_peaks(flops: float, size: float, ideal: int) -> None:
-    """An op of 100 ps at peaks of a FLOP and a byte a picosecond."""
-    core = ops_of([("dot.1", "convolution", 0, 100)], stats=[{}])
-    of = steps_of((0, 120))
-    sums = sums_of(core, of.start_ps, of.end_ps)[1]
-    table = sums.table
-    traffic = np.full_like(table.traffic, np.nan)
-    traffic[:, 0] = size
-    sums = replace(sums, table=replace(table, flops=np.array([flops]), traffic=traffic))
-    owner_ps, _ = account_of(of, sums, Peaks(flops_per_second=1e12, hbm=1e12), IdleCauses())
-    assert times(owner_ps[0]) == {
-        name: ps for name, ps in (("loss", 100 - ideal), ("between_ops", 20), ("ideal", ideal)) if ps
-    }
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 9)), max_size=6))

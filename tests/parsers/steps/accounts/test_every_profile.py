@@ -6,7 +6,6 @@ Steps and the time between them add up to the span from the first step's start t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -94,23 +93,6 @@ def test_made(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", [*(f"profiles/{name}" for name in REAL), *(f"golden/{name}" for name in COMPOSED)])
 def test_real(name: str, shared: Path) -> None:
     check(session_at(shared / name))
-
-
-@pytest.mark.parametrize("marks", [True, False])
-@pytest.mark.parametrize(
-    ("name", "pauses"), [("hosts-host-1-collects-garbage-every-4th-step", 6), ("hosts-host-0-saves-every-8th-step", 3)]
-)
-def test_a_pause_of_one_host_is_in_one_step_of_all(name: str, pauses: int, marks: bool, tmp_path: Path) -> None:
-    """The mean step is the time from end to end, and as many steps are slow as the host makes pauses."""
-    scene = replace(next(case.scene for case in CASES if case.name == name), marks=marks)
-    played = play(scene)
-    ends = played.step_ends.max(axis=1)
-    true = ends[-1] - ends[0] if not marks else ends[-1] - played.step_begins.min()
-    page = session_at(hosts_at(tmp_path, spaces(scene, played))).page(OVERVIEW)
-    time = present(page.performance.step_time)
-    assert time.average_ps == pytest.approx(true / time.count, rel=0.01)
-    assert time.count == len(ends) - (not marks)
-    assert sum(step.duration_ps > 1.5 * time.median_ps for step in page.steps) == pauses
 
 
 # --- what holds on any profile

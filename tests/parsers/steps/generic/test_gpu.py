@@ -74,20 +74,6 @@ def parts(step: GenericStep) -> list[int]:
     return [step.group_id, step.start_ps // US, step.duration_ps // US, *times]
 
 
-def test_each_moment_counts_for_the_most_important_thing() -> None:
-    streams = [
-        [("MemcpyHtoD", 10, 100, of(1)), ("ncclAllReduce", 100, 120, of(2))],
-        [("MEMCPYDTOD", 20, 60, of(3)), ("MemcpyDtoH", 115, 140, of(4))],
-        [("kernel", 30, 50, of(5)), ("half_kernel", 40, 55, of(6)), ("kernel", 150, 160, of(7))],
-    ]
-    summary = summary_of(space_of([(0, 9, range(1, 8))], [streams]))
-    [step] = summary.steps
-    assert step.name == "train 10"
-    #                   group start long compute d2d collectives host launch input output compile other
-    assert parts(step) == [0, 10, 150, 35, 15, 15, 0, 0, 50, 25, 0, 10]
-    assert (summary.compute_16bit_ps, summary.compute_32bit_ps) == (15 * US, 20 * US)
-
-
 def test_gpus_are_taken_together_and_the_longest_span_is_the_step() -> None:
     first = [[("half", 10, 30, of(1)), ("half", 70, 80, of(3))]]
     second = [[("half", 5, 15, of(1)), ("half", 40, 45, of(2)), ("half", 60, 75, of(3))]]
@@ -100,32 +86,6 @@ def test_gpus_are_taken_together_and_the_longest_span_is_the_step() -> None:
     assert summary.compute_16bit_ps == 50 * US  # what lies outside of a step counts for precision
     assert summary.device_count == 3
     assert present(present(summary.account).of_devices).numbers == (0, 1)  # the third ran outside of the steps
-
-
-def test_an_event_that_no_step_launched_belongs_to_the_step_before_it() -> None:
-    stream = [
-        ("kernel", 1, 3, of(8)),
-        ("kernel", 10, 20, of(1)),
-        ("kernel", 30, 40, of(9)),
-        ("kernel", 45, 50, of()),
-        ("kernel", 60, 70, of(2)),
-        ("kernel", 75, 80, of(1)),
-        ("kernel", 95, 100, of(2)),
-    ]
-    summary = summary_of(space_of([(0, 5, [1]), (50, 55, [2])], [[stream]]))
-    assert [parts(step) for step in summary.steps] == [
-        [0, 10, 40, 20, 0, 0, 0, 0, 0, 0, 0, 20],  # a kernel without a launch is no part of a step, but of its span
-        [1, 60, 10, 10, 0, 0, 0, 0, 0, 0, 0, 0],
-    ]
-
-
-def test_steps_without_compute_are_none_and_ends_are_dropped() -> None:
-    steps = [(at * 100, at * 100 + 50, [at]) for at in range(8)]
-    stream = [("kernel" if at != 3 else "MemcpyDtoH", at * 100 + 10, at * 100 + 30, of(at)) for at in range(8)]
-    summary = summary_of(space_of(steps, [[stream]]))
-    assert ([step.group_id for step in summary.steps], summary.dropped) == ([1, 2, 4, 5, 6], 2)
-    summary = summary_of(space_of(steps[:6], [[stream[:6]]]))
-    assert ([step.group_id for step in summary.steps], summary.dropped) == ([0, 1, 2, 4, 5], 0)
 
 
 @pytest.mark.parametrize("as_reference", [False, True])
@@ -165,24 +125,6 @@ def test_eager_time_is_known_where_events_tell() -> None:
     stream: list[Kernel] = [("a", 0, 10, {"is_eager": 1}), ("b", 10, 30, {"is_eager": 0}), ("c", 30, 31, {})]
     assert summary_of(space_of([], [[stream]])).eager_ps == 10 * US
     assert summary_of(space_of([], [[stream[2:]]])).eager_ps is None
-
-
-def test_steps_that_the_profile_has_already_are_kept() -> None:
-    stream = [
-        ("kernel", 10, 20, {"correlation_id": 1, "group_id": 4}),
-        ("kernel", 30, 45, {"correlation_id": 2, "group_id": 4}),
-        ("kernel", 50, 60, {"correlation_id": 3}),
-    ]
-    space = space_of([(0, 5, [1, 2, 3])], [[stream]])
-    host, gpu = space.planes
-    host.stat_metadata[99].id, host.stat_metadata[99].name = 99, b"group_id"
-    line = gpu.lines.add(id=-559038737, name=b"Steps")  # 0xdeadbeef in 32 bits
-    event = line.events.add(metadata_id=1, offset_ps=5 * US, duration_ps=35 * US)
-    event.stats.add(metadata_id=next(key for key, of_key in gpu.stat_metadata.items() if of_key.name == b"group_id"))
-    event.stats[0].int64_value = 4
-    summary = summary_of(space)
-    assert [parts(step) for step in summary.steps] == [[4, 5, 35, 20, 0, 0, 0, 0, 0, 0, 0, 15]]
-    assert summary.steps[0].name == "4"
 
 
 def test_a_profile_without_gpus_or_with_tpus_has_no_summary() -> None:

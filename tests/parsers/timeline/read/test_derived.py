@@ -146,22 +146,6 @@ def test_a_copy_lasts_from_its_start_to_its_done() -> None:
     assert found.kind == "async"
 
 
-def test_of_copies_of_one_name_the_first_is_done_first() -> None:
-    ops = offload_ops("copy-start.1", "copy-done.1")
-    events = [(0, 1, "copy-done.1"), (2, 3, "copy-start.1"), (4, 5, "copy-start.1"), (6, 7, "copy-done.1")]
-    events += [(8, 9, "copy-done.1"), (10, 11, "copy-done.1"), (12, 13, "copy-start.1"), (14, 15, "copy-done.1")]
-    found = derive(ops, [events])[OFFLOADS]
-    assert sorted(one for lane in spans(found) for one in lane) == [
-        *((2, 7, "offload-copy.1"), (4, 9, "offload-copy.1"), (12, 15, "offload-copy.1"))
-    ]
-
-
-def test_a_copy_of_no_time_starts_before_it_is_done() -> None:
-    ops = offload_ops("dynamic-slice-done.3", "dynamic-slice-start.3")
-    found = derive(ops, [[(5, 9, "dynamic-slice-done.3")], [(5, 5, "dynamic-slice-start.3")]])[OFFLOADS]
-    assert spans(found) == [[(5, 9, "offload-dynamic-slice.3")]]
-
-
 # --- against a plain reference
 
 PATHS = ("f/a/add:", "f/a/mul:", "f/b/add:", "f/add:", "g/a/add:", "add:", "")

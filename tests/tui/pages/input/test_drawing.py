@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests import EXAMPLES
 from tests.support.golden import check_golden, check_lines, frame
-from tests.support.made.input_pages import INPUT_PAGES, apart_page, input_bound_page
+from tests.support.made.input_pages import INPUT_PAGES, input_bound_page
 from tpuprof.parsers.pages.input.input import stages_of
 from tpuprof.parsers.pages.input.model import InputPipelinePage, StepWait
 from tpuprof.tui.draw.columns import AXIS, Cursor, PanelItem, columns_of
@@ -20,9 +20,7 @@ from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plai
 from tpuprof.tui.pages.input.drawing import (
     axis_top,
     compose_input,
-    host_bars,
     input_verdict,
-    op_rows,
     wait_detail,
     wait_graph,
 )
@@ -119,33 +117,6 @@ def test_steps_that_do_not_wait_say_so() -> None:
     assert "no core waits for input" in plain(wait_detail(steps, 2, True, Pen(100, BLOCK)))
 
 
-def test_a_device_bound_program_without_input_events_is_not_called_unknown() -> None:
-    page = replace(apart_page(), ops=(), stages=())
-    bound = replace(page, bottleneck=replace(page.bottleneck, idle_percent=0.4))
-    text = plain(input_verdict(bound, Pen(120, BLOCK))[0])
-    assert "NOT INPUT-BOUND Input wait is at most 0.4% of step time" in text
-    assert "NO INPUT EVENTS" in plain(input_verdict(page, Pen(120, BLOCK))[0])
-
-
-@pytest.mark.parametrize("width", [60, 80, 120])
-def test_bars_keep_their_place(width: int) -> None:
-    lines = host_bars(input_bound_page(), Pen(width, BLOCK))
-    assert {line_width(line) for line in lines} == {width}
-    assert [plain(line).split()[0] for line in lines[1:]] == ["enqueue", "read", "read", "preprocess", "other"]
-    few = host_bars(input_bound_page(), Pen(width, BLOCK), 2)
-    assert [plain(line).split()[0] for line in few[1:]] == ["read", "preprocess"]
-
-
-@pytest.mark.parametrize("width", [60, 80, 120, 200])
-def test_names_take_what_they_need_and_no_more(width: int) -> None:
-    page = input_bound_page()
-    lines = [plain(line).rstrip() for line in op_rows(page, Pen(width, BLOCK), None, None)]
-    assert ("category" in lines[0]) == (width >= 80)
-    assert max(map(len, lines)) <= 106
-    whole = "batched_device_put" in lines[-1] and "InfeedEnqueue" in lines[5]
-    assert whole, "short names are never cut"
-
-
 @pytest.mark.parametrize("height", [26, 36])
 def test_all_ops_come_before_more_than_a_good_height_of_the_graph(height: int) -> None:
     page = input_bound_page()
@@ -153,17 +124,6 @@ def test_all_ops_come_before_more_than_a_good_height_of_the_graph(height: int) -
     rows = found.last_step_line - found.first_step_line - 1
     shown = sum("batched_device_put" in plain(line) for line in found.lines[:height])
     assert rows >= 4 and (shown or rows == 4)
-
-
-def test_the_verdict_tells_why_it_differs_from_the_mean_step() -> None:
-    page = input_bound_page()
-    verdict = plain(input_verdict(page, Pen(120, BLOCK))[0])
-    most = "on the core that waits most"
-    assert f"Input wait is 16.4% of all step time; the mean step waits 14.4% {most}." in verdict
-    same = replace(page, bottleneck=replace(page.bottleneck, input_percent=14.4))
-    assert "Input wait is 14.4% of all step time." in plain(input_verdict(same, Pen(120, BLOCK))[0])
-    even = tuple(replace(step, percent_average=step.percent_maximum) for step in page.steps)
-    assert "; the mean step waits 14.4%." in plain(input_verdict(replace(page, steps=even), Pen(120, BLOCK))[0])
 
 
 @pytest.mark.parametrize(
@@ -182,11 +142,3 @@ def test_a_graph_of_nothing_is_low() -> None:
     calm = replace(page, steps=tuple(replace(step, percent_maximum=0.0, core=None) for step in page.steps))
     found = compose_input(calm, Pen(120, BLOCK), None, Cursor())
     assert found.last_step_line - found.first_step_line == 3
-
-
-def test_scaled_parts_are_said_to_be_scaled() -> None:
-    page = input_bound_page()
-    assert "scaled" not in frame(compose_input(page, Pen(120, BLOCK), None, Cursor()).lines)
-    assert page.breakdown is not None
-    scaled = replace(page, breakdown=replace(page.breakdown, preprocessing_ps=page.breakdown.preprocessing_ps * 2))
-    assert "its parts are scaled" in frame(compose_input(scaled, Pen(120, BLOCK), None, Cursor()).lines)

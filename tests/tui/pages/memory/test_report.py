@@ -7,17 +7,15 @@ from typing import Any
 
 import pytest
 
-from tests.support.documents import nulls
 from tests.support.made.compiled import compiled_modules
 from tests.support.reports import printed
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.files.logdir import HostFile, Run
-from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.memory.model import SPACE_NAMES
-from tpuprof.parsers.pages.memory.compiled import CompiledModules, ModuleSource
+from tpuprof.parsers.pages.memory.compiled import CompiledModules
 from tpuprof.tui.cli.arguments.options import SPACES
 from tpuprof.tui.pages.memory.report.module import REPORT, ModuleReport
-from tpuprof.tui.report.page import FORMATS, Format, TextLook
+from tpuprof.tui.report.page import Format, TextLook
 
 RUN = Run("run", "/logs/run", (HostFile("host0", "/logs/run/host0.xplane.pb", 1, 0.0, False),), ())
 
@@ -63,25 +61,3 @@ def test_a_module_and_a_space_are_chosen() -> None:
         report("json", module="jit_step")
     assert raised.value.exit_code == EXIT_NOT_FOUND
     assert {name.lower() for name in SPACE_NAMES.values()} == set(SPACES)
-
-
-def test_a_space_that_the_module_does_not_use() -> None:
-    document = parsed(space="cmem")
-    assert document["peak_bytes"] == 0
-    assert document["buffers"] == []
-    assert "CMEM" in report("text", space="cmem")
-
-
-@pytest.mark.parametrize("form", FORMATS)
-def test_nothing_to_show_says_why(form: Format) -> None:
-    source = ModuleSource("host0", HloModules({}, {}), (), "TPU v5e", "TPU")
-    text = report(form, compiled=CompiledModules([source]))
-    if form == "csv":
-        assert len(text.splitlines()) == 1
-    elif form == "json":
-        document = json.loads(text)
-        assert document["peak_bytes"] is None
-        assert "no compiled HLO" in document["unknown"]["peak_bytes"]
-        assert set(nulls(document)) <= set(document["unknown"])
-    else:
-        assert "no compiled HLO" in " ".join(text.split())

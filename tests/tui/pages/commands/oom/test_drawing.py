@@ -96,12 +96,6 @@ def test_the_verdict_says_by_how_much() -> None:
     assert "OVER BY 30.72 MiB (+0.2%)" in words(slightly)
 
 
-def test_what_is_unknown_is_said_to_be() -> None:
-    unknown = replace(REPORT, used_bytes=None, capacity_bytes=None, exceeded_bytes=None)
-    assert words(triage_of(unknown)).startswith("HBM limit unknown")
-    assert "%" not in words(triage_of(replace(REPORT, capacity_bytes=None, exceeded_bytes=None)))
-
-
 def test_a_request_is_held_against_what_was_free() -> None:
     assert words(load_triage()) == "HBM 7.48 GiB free   asked for 13.50 GiB   SHORT BY 6.02 GiB"
     pieces = replace(load_triage(), free_bytes=gib(20))
@@ -114,32 +108,6 @@ def test_toggles_are_an_estimate() -> None:
     assert "estimate 21.90 GiB   STILL OVER BY 6.15 GiB" in words(triage, frozenset({"bf16"}))
     assert "FITS, " in words(triage, frozenset({"bf16", "batch"}))
     assert words(triage, frozenset()) == words(triage)
-
-
-def test_older_compilers_reserve_inside_of_the_use() -> None:
-    new, beside = parts_of_report(REPORT)
-    assert [part.name for part in new] == ["arguments", "global", "temporaries"] and beside == REPORT.reserved_bytes
-    old = OomReport(
-        "compile",
-        "hbm",
-        "",
-        1,
-        used_bytes=gib(17.60),
-        capacity_bytes=gib(16),
-        reserved_bytes=528 << 20,
-        program_bytes=gib(17.08),
-        hlo_temp_bytes=gib(17.08),
-    )
-    parts, beside = parts_of_report(old)
-    assert [part.name for part in parts] == ["reserved", "temporaries"] and beside is None
-
-
-def test_what_the_parts_do_not_explain_is_a_part() -> None:
-    parts, _ = parts_of_report(replace(REPORT, arguments_bytes=None))
-    assert [(part.name, part.size_bytes // GIB) for part in parts][-1] == ("other", 4)
-    alone, _ = parts_of_report(OomReport("compile", "smem", "", 1, used_bytes=8 << 20))
-    assert [(part.name, part.size_bytes) for part in alone] == [("all", 8 << 20)]
-    assert parts_of_report(OomReport("runtime", None, "", 1)) == ((), None)
 
 
 def test_every_category_finds_its_part() -> None:
@@ -170,19 +138,6 @@ def test_parts_have_the_colours_of_the_memory_tab_and_the_limit_is_a_red_line() 
     (alone, _) = composition(made_up_triage(), None, Pen(80, PLAIN), 2)
     letters = plain(alone).split()[2]
     assert letters.startswith(":") and letters.endswith("p") and {*letters} == {*":=p|"} - {"|"} | {PLAIN.vertical}
-
-
-def test_cores_are_parts() -> None:
-    report = OomReport("compile", "hbm", "", 1, used_bytes=gib(208.92), capacity_bytes=gib(95.74))
-    report = replace(report, tensor_core_bytes=gib(34.82), sparse_core_bytes=gib(174.1))
-    parts, _ = parts_of_report(report)
-    assert [(part.name, part.size_bytes) for part in parts] == [("TensorCore", gib(34.82)), ("SparseCore", gib(174.1))]
-    assert "SparseCore" in frame(composition(triage_of(report), None, Pen(80, BLOCK), None))
-
-
-def test_the_head_adds_up_as_compilers_print_it() -> None:
-    large = triage_of(replace(REPORT, used_bytes=gib(16), capacity_bytes=gib(1), exceeded_bytes=None))
-    assert words(large).startswith("HBM 1.00 GiB   needs 16.00 GiB   OVER BY 15.00 GiB")
 
 
 # --- what is missing

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from tests.demo.profile.hlo_module import Module
@@ -103,25 +102,6 @@ def test_source_lines_are_shown_with_their_numbers() -> None:
     assert any("61 def mlp(x):" in line for line in lines)
     assert any("train.py:14" in line for line in lines)
     assert not any("\x1b" in line for line in lines)
-
-
-def test_what_is_unknown_says_so() -> None:
-    nothing = np.full(len(PAGE), np.nan)
-    rates = replace(
-        PAGE.rates,
-        flops_per_second=nothing,
-        flops_utilization=nothing,
-        bandwidth=np.full_like(PAGE.rates.bandwidth, np.nan),
-        bandwidth_utilization=np.full_like(PAGE.rates.bandwidth, np.nan),
-        bound_by=np.full(len(PAGE), -1),
-    )
-    page = replace(PAGE, rates=rates)
-    known = replace(details(), expression="")
-    text = "\n".join(plain(line) for line in op_card(page, known, Pen(80, BLOCK)))
-    assert "bound by unknown: no FLOPs or bytes are counted" in text
-    assert "n/a" in text
-    assert "the profile has no text for this op" in text
-    assert "0.0%" not in text.replace(" 0.0% of all", "")
 
 
 def test_an_op_with_more_work_than_its_time_allows() -> None:
