@@ -62,6 +62,7 @@ COLLECTIVE = "how long a collective takes depends on the links and on when the o
 SPARSE_CORE = "how long a SparseCore takes is not in the program"
 ON_CHIP = "the compiler's estimate of a loop inside VMEM was compared with measured times of small ones alone"
 RAGGED = "how many rows each group of a ragged product has is known when it runs"
+SHORT = "an op takes a microsecond or so however little it does"
 NO_ESTIMATE = "the compiler gives no estimate of it"
 SLIDING = "convolutions that slide a window are told 40% wrong"
 
@@ -80,7 +81,7 @@ long as their bytes."""
 
 _LANES, _LARGE, _ROWS, _FEW_FLOPS = 64, 10**6, 8, 10**9
 _PS, _DEEPEST, _LONGEST, _NAMED = 1e12, 32, 1000, 2
-_MOST_CYCLES = 20_000
+_SHORTEST_S, _MOST_CYCLES = 1e-6, 20_000
 """Of ops inside VMEM: the largest that was measured has 15,242."""
 
 _GROUPS = pattern(r'"num_groups_in_ragged_dot": ?"?([1-9][0-9]{0,8})')
@@ -256,7 +257,7 @@ def _op(module: HloModule, proto: Proto, device: str, trips: int | None, why: st
     else:
         seconds, band = stream_told(opcode, hbm_bytes, tiles.cycles if tiles is not None else 0, chip)
     reason = why or (RAGGED if groups else _no_claim(module, proto, inside, works, tiles))
-    reason = reason or ("" if seconds else NO_ESTIMATE)
+    reason = reason or (NO_ESTIMATE if not seconds else SHORT if seconds < _SHORTEST_S else "")
     if not reason and tiles is not None and not works and hbm_bytes <= FEW_BYTES and tiles.cycles > _MOST_CYCLES:
         reason = ON_CHIP
     if begins(module, proto):

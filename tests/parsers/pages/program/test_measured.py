@@ -101,7 +101,7 @@ def test_no_op_of_a_real_training_run_is_faster_than_its_bound(shared: Path) -> 
     ops = program_ops(module, "TPU v5p")
     parts = {op.name: op.bound_ps / times[op.name] for op in ops if op.bound_ps}
     errors = [abs(sum(op.told_ps) / 2 / times[op.name] - 1) for op in ops if op.told_ps is not None]
-    assert len(errors) == 20 and median(errors) < 0.07
+    assert len(errors) == 19 and median(errors) < 0.07
     assert {name for name, part in parts.items() if part > 1.02} == NO_BODY
     assert sum(part > 0.7 for part in parts.values()) > 80, "bounds far below the times would hold, and say nothing"
 

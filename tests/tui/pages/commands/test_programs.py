@@ -150,7 +150,7 @@ def test_the_most_expensive_change_comes_first(tmp_path: Path) -> None:
     made = compare_programs(("", ""), before, after, device="TPU v6e")
     copies = [change for change in made.changes if change.kind == "copy"]
     assert [change.name for change in copies] == ["e", "c"]
-    assert all(change.cost.bound_ps and change.cost.told_ps for change in copies)
+    assert all(change.cost.bound_ps for change in copies)
     assert copies[0].cost.told_ps is not None and copies[0].cost.told_ps.low >= (copies[0].cost.bound_ps or 0)
     unknown = compare_programs(("", ""), before, after).changes
     assert {(change.cost.bound_ps, change.cost.told_ps) for change in unknown} == {(None, None)}

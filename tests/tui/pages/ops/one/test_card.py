@@ -15,7 +15,7 @@ from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.shapes import parse_shape
 from tpuprof.parsers.ops.roofline import AWAITED, ESTIMATED, STARTED, UNEXPLAINED, above_peak
 from tpuprof.parsers.pages.ops.details import OpDetails, ShapeNote, op_details
-from tpuprof.parsers.pages.program.ops import Measured, ProgramOp, op_of
+from tpuprof.parsers.pages.program.ops import Measured, op_of
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs, Line, line_width, plain
 from tpuprof.tui.pages.ops.details.card import op_card
@@ -31,14 +31,8 @@ def details(*shapes: str, matrix: tuple[MatrixWork, ...] = (), row: int = 0) -> 
     return OpDetails(row, "%fusion.0 = f32[8] fusion()", False, "", (), tuple(map(note, shapes)), matrix, 128)
 
 
-def card(
-    known: OpDetails,
-    width: int = 60,
-    glyphs: Glyphs = BLOCK,
-    excerpt: SourceExcerpt | None = None,
-    compiled: ProgramOp | None = None,
-) -> str:
-    lines = op_card(PAGE, known, Pen(width, glyphs), excerpt, compiled=compiled)
+def card(known: OpDetails, width: int = 60, glyphs: Glyphs = BLOCK, excerpt: SourceExcerpt | None = None) -> str:
+    lines = op_card(PAGE, known, Pen(width, glyphs), excerpt)
     assert all(line_width(line) == width for line in lines)
     return "\n".join(plain(line).rstrip() for line in lines)
 
@@ -75,7 +69,8 @@ def test_host_memory_is_named() -> None:
 def test_tiles_and_what_they_tell(op: str, said: str) -> None:
     """Of a product; of one of which nothing is claimed; and of what has no tiles."""
     found = present(op_of(HloModule(Module("jit_train_step").proto), op, "TPU v5 lite"))
-    text = card(details(), 110, compiled=replace(found, measured=Measured(3, 7.006e9)))
+    lines = op_card(PAGE, details(), Pen(110, BLOCK), compiled=replace(found, measured=Measured(3, 7.006e9)))
+    text = "\n".join(map(plain, lines))
     assert said in text and bool(said) == ("tiles" in text)
     if op == "fusion.397":
         assert "16 x 15 x 4 tiles stream get-tuple-element.2520 16 times and async-collective-done.3 15 times" in text
