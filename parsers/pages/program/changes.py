@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from tpuprof.parsers.base.errors import EXIT_OK, EXIT_UNREADABLE
+from tpuprof.parsers.base.errors import EXIT_OK, EXIT_UNREADABLE, behind_wall
 from tpuprof.parsers.base.record import dataclass, replace
+from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.formats.xspace.walk import text
 from tpuprof.parsers.pages.program.expected import Expectation, check_expectation
 from tpuprof.parsers.pages.program.facts import (
@@ -26,7 +27,7 @@ from tpuprof.parsers.pages.program.programs import CompiledProgram
 SAME, TEXT_ONLY, TILES_ONLY, CHANGED, UNKNOWN = "same program", "text only", "tiles only", "changed", "unknown"
 VERDICTS = {
     CHANGED: (8, "The compiler made another program"),
-    UNKNOWN: (EXIT_UNREADABLE, "No fact differs"),
+    UNKNOWN: (EXIT_UNREADABLE, "No fact is known to differ"),
     TILES_ONLY: (9, "The instructions are the same; the compiler chose other tiles for them"),
     TEXT_ONLY: (10, "The text differs, such as operands in another order; no fact differs"),
     SAME: (EXIT_OK, "The change did not reach the compiler"),
@@ -188,12 +189,17 @@ def _compared(before: CompiledProgram, after: CompiledProgram, device: str | Non
     elif a.structure == b.structure and (_STAGE in before.origin) != (_STAGE in after.origin):
         return ComparedProgram(after.name, before, after, UNKNOWN, _OTHER_STAGE, flags)
     row, other = (program_rows([each], device)[0] for each in (before, after))
-    costs = costs_of(before.module, row.ops), costs_of(after.module, other.ops)
-    if a is not None and b is not None and a.structure == b.structure and not why:
-        verdict, changes = TILES_ONLY, sorted(_tiles(before, after, *costs), key=_order)
-    else:
-        changes = sorted(_facts(before, after, *costs), key=_order)
-        verdict = CHANGED if changes else UNKNOWN if why else TEXT_ONLY
+    are_tiles = a is not None and b is not None and a.structure == b.structure and not why
+
+    def differing() -> list[Change]:
+        costs = costs_of(before.module, row.ops), costs_of(after.module, other.ops)
+        found = _tiles(before, after, *costs) if are_tiles else _facts(before, after, *costs)
+        return sorted(found, key=_order)
+
+    failed = [why] if why else []
+    changes = behind_wall(f"compare {printable(after.name)}", differing, failed, is_decoder=True) or []
+    why = " ".join(failed)
+    verdict = TILES_ONLY if are_tiles else CHANGED if changes else UNKNOWN if why else TEXT_ONLY
     return ComparedProgram(after.name, before, after, verdict, why, (*changes, *flags), row, other)
 
 

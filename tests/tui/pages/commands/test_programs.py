@@ -87,6 +87,8 @@ def test_texts_protos_and_other_places(tmp_path: Path, call: Call) -> None:
     (tmp_path / "both" / "module_0001.jit_f.cl_9.after_codegen.hlo.pb").write_bytes(proto.read_bytes())
     assert "SAME PROGRAM" in call("diff", str(text), str(tmp_path / "both")).out, "the dump has the text as well"
     assert "has no fingerprint" in call("diff", str(cut), str(text), "--md", code=8).out
+    cut.write_text(PROGRAM.replace("add(%f, %b)", "while(%f), body=%inside"))
+    assert "could not compare" in call("diff", str(cut), str(text), code=EXIT_UNREADABLE).out
     assert "jit_f" in call("diff", str(text), str(folder), code=8).out
     early = tmp_path / "module_0001.jit_g.cl_9.after_optimizations.txt"
     early.write_text(PROGRAM.replace('"tile":["8"],', ""))
