@@ -63,22 +63,14 @@ def kept(text: str) -> list[int]:
 @pytest.mark.parametrize(
     ("text", "rows"),
     [
-        ("", [0, 1, 2, 3]),
-        (" \t ", [0, 1, 2, 3]),
         ("fusion", [0, 3]),
         ("FUSION.7", [0, 3]),
-        ("copy", [1]),
-        ("attention", [0]),  # of the framework op
-        ("jit_eval", [3]),  # of the program
         ("hbm", []),  # what bounds an op is not among the texts of a word
         ("μ-net", [3]),  # Greek mu finds the micro sign
-        ("  fusion \t jit_step  ", [0]),
         ('"loop fusion"', [0]),
-        ('"loop  fusion"', []),
         ('"loop fusion""jit_step"', [0]),
         ('" "', [0, 3]),
         (r"~fusion\.7$", [0]),
-        ("~^COPY", [1]),
         ("~dot_general|psum", [0, 2]),
         ("~jit_step", []),  # a regex looks at name and framework op only
         ('~"^$|psum"', [1, 2]),
@@ -90,18 +82,12 @@ def kept(text: str) -> list[int]:
         ("!>5%", [0, 2, 3]),  # what is unknown is not over 5%
         (">=0%", [0, 1, 3]),
         ("cat:fusion", [0, 3]),
-        ("cat:loop", [0]),
         ("CAT:loop", [0]),
-        ('cat:"all-reduce"', [2]),
         ("name:loop", []),
-        ("op:attention", [0]),
         ("op:fusion", []),
-        ("prog:jit_eval", [3]),
         ("bound:hbm", [0]),
         ('bound:"vmem read"', [2]),
-        ("bound:unknown", [1]),
         ("dot_general:", [0]),  # an unknown prefix is text
-        ("foo:bar", []),
         ('">5%"', []),
         ('"!fusion"', []),
         ("=5ns", []),
@@ -115,29 +101,19 @@ def test_what_a_filter_keeps(text: str, rows: list[int]) -> None:
     ("text", "sentence"),
     [
         ('"two words', "a quote is open: close it"),
-        ('a cat:"', "a quote is open: close it"),
         ('""', "there is nothing between the quotes"),
         ("!", "something must follow !"),
-        ("!!", "something must follow !!"),
         ("~", "something must follow ~"),
         ("Cat:", "something must follow cat:"),
-        ('!name:""', "something must follow name:"),
         (">", "> is not a bound: write a time (>1ms), a share (>5%) or quotes around it"),
-        (">5", ">5 is not a bound: write a time (>1ms), a share (>5%) or quotes around it"),
         ("<.ms", "<.ms is not a bound: write a time (<1ms), a share (<5%) or quotes around it"),
-        (">=-1ms", ">=-1ms is not a bound: write a time (>=1ms), a share (>=5%) or quotes around it"),
-        ("<<embedded", "<<embedded is not a bound: write a time (<1ms), a share (<5%) or quotes around it"),
-        (">1e3us", ">1e3us is not a bound: write a time (>1ms), a share (>5%) or quotes around it"),
         (">١ms", ">١ms is not a bound: write a time (>1ms), a share (>5%) or quotes around it"),
         (">\x1bms", ">␛ms is not a bound: write a time (>1ms), a share (>5%) or quotes around it"),
         (f">{'9' * 5000}ms", "the number after > is too long"),
         (f"~{'a' * (filter.LONGEST_PATTERN + 1)}", "the regex is longer than 200 characters"),
         ("~(", "not a regex: missing ), unterminated subpattern at position 0"),
-        ("hlo:~(", "not a regex: missing ), unterminated subpattern at position 0"),
-        ("shape:~", "something must follow shape:~"),
         ("remat:maybe", "remat: takes yes or no"),
         ("side:left", "side: takes TensorCore, SparseCore, device or host"),
-        ("side:~host", "side: takes TensorCore, SparseCore, device or host"),
     ],
 )
 def test_what_is_no_filter(text: str, sentence: str) -> None:
@@ -193,13 +169,9 @@ def test_sources_are_asked_for_by_src_terms_only_and_once() -> None:
         ("hlo:DOT(", [0]),
         (r"hlo:~s\(\d\)", [1]),
         ("shape:bf16[8,", [0, 3]),
-        ("shape:~,128]$", [0]),
         ("src:~:1?3$", [0]),
-        ("op:~dot|psum", [0, 2]),
         ("remat:yes", [1]),
-        ("remat:n", [0, 2, 3]),
         ("side:tensor", [0]),
-        ("side:SparseCore", [1]),
         ("side:device", [0, 1]),
         ("side:host hlo:outfeed", [2]),
     ],
@@ -391,10 +363,3 @@ def test_a_search_without_a_process_is_refused_in_a_sentence(monkeypatch: pytest
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(filter.FilterError, match="ended early"):
         filter.parse_filter("~a").mask(columns())
-
-
-@pytest.mark.parametrize(
-    "pattern", ["dot.*grad", "fusion\\.[0-9]+$", "(jvp|transpose).*mlp", "a{2}b*", "(a{2}){3}", "[a-z]+_[0-9]+"]
-)
-def test_ordinary_regexes_are_taken(pattern: str) -> None:
-    assert filter.parse_filter(f"~{pattern}").terms
