@@ -44,7 +44,6 @@ ESTIMATED = "a kernel's work is its own cost estimate, not a count; work that it
 ALL_IN_HBM = "the profile does not break its bytes down by memory, so that those of on-chip memories count as HBM's"
 NEARLY = "at its peak: peaks are nominal, and times are rounded"
 UNEXPLAINED = "more work is counted for it than the device can do in its time; the profile does not show why"
-ABOVE_PEAK = (STARTED, AWAITED, ESTIMATED, ALL_IN_HBM, NEARLY, UNEXPLAINED)
 """Why the utilization of an op can be above 1. The first three are what real profiles have: of a v6e and a v5p the
 starts of copies (up to 1.9 million times HBM's peak), the ends of collectives (8 times), attention kernels (twice)."""
 
@@ -227,7 +226,7 @@ def table_rates(table: OpTable, peaks: Peaks) -> Rates:
 
 
 def above_peak(table: OpTable, of: Rates, rows: NDArray[np.integer] | Sequence[int]) -> list[str | None]:
-    """Why some rows have more work than a peak allows: one of `ABOVE_PEAK`; None for a row that has not."""
+    """Why some rows have more work than a peak allows: a reason from `STARTED` on; None for a row that has not."""
     chosen = np.asarray(rows, np.int64)
     flops, memories = np.nan_to_num(of.flops_utilization[chosen]), np.nan_to_num(of.bandwidth_utilization[chosen])
     most = np.maximum(flops, memories.max(axis=1, initial=0))

@@ -23,7 +23,7 @@ from tpuprof.tui.app.loader import FindRuns, OpenSession, find_runs, opener
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.app.runs import Comparisons, ListPopups
 from tpuprof.tui.app.watch import RunWatcher
-from tpuprof.tui.draw.pen import Pen, gutter_lines
+from tpuprof.tui.draw.pen import WIDE, Pen, gutter_lines
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages import SYNONYMS, TAB_NAMES, TABS, load_above, report_named
 from tpuprof.tui.report.page import ShownPage
@@ -235,7 +235,7 @@ class MainScreen(AppScreen):
         of_tab, of_all = self.tab.keys, self.keys
         own, general = (chrome.footer(key for key in keys if key.rank < chrome.HELPS) for keys in (of_tab, of_all))
         last = chrome.footer(key for key in (*of_tab, *of_all) if key.rank >= chrome.HELPS)
-        keys = [*[*own, *general][: max(5, len(own))], *last]
+        keys = [*[*own, *general][: max(5 if width < WIDE else 7, len(own))], *last]
         return chrome.keys_line(keys, width, always=2)
 
     # --- keys

@@ -184,8 +184,8 @@ class BuffersView(ListView["int | BufferGroup"]):
 
     @property
     def other(self) -> str:
-        """The other view, where the footer names it."""
-        return "allocators" if self.space is None else ""
+        """What the footer calls the next view."""
+        return "allocators" if self.space is None else "view"
 
     @property
     def has_choices(self) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import work
 
 from tpuprof.parsers.files.source_lines import source_excerpt
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import WIDE, Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages import load_above
 from tpuprof.tui.terminal.theme import AnyLine
@@ -153,7 +153,9 @@ class MemoryTab(ViewsTab):
             return super().keys
         view, buffers, op, space, graph = self.view, self._buffers, self.op_name, self.space_shown, self._graph_of
         title = "Next view: buffers of a module, allocators over time, the map of a module"
-        rows = [*self.view_keys(title, "" if view is None else view.other)]
+        has_room = space is None or self.size.width >= WIDE
+        other = view.other if view is not None and has_room else ""
+        rows = [*self.view_keys(title, other, 0 if space is None else 4)]
         if view is not None and view.has_choices:
             rows.append(verb_row("module", self._choose, "Choose a module, or an allocator", view.choice))
         if buffers is not None and space is not None and len(buffers.spaces()) > 1:

@@ -72,7 +72,7 @@ def _op_columns(width: int, with_totals: bool) -> dict[str, tuple[str, int]]:
     """Title and cells of the figures that a line of this width has room for, by key."""
     totals = {"self_time_ps": ("self time", 9), "occurrences": ("count", 7)} if with_totals else {}
     rates = {"gflops_per_second": ("FLOP/s", 6)} if width >= NARROW else {}
-    return {"self_time_percent": ("self %", 6), **totals, **rates}
+    return {"self_time_percent": ("of ops", 6), **totals, **rates}
 
 
 def _op_row(op: TopOp, metrics: str, name: str, largest: float, selected: bool, pen: Pen) -> Line:
@@ -142,7 +142,8 @@ def compose(page: Overview, pen: Pen, height: int | None, cursor: Cursor) -> Com
         listed |= rows_from(len(lines) + 1, "ops", rows_around(cursor.op, len(page.top_ops), shown))
         lines += top_ops_table(page.top_ops, pen, cursor.op, None if height is None else shown)
     remarks = notes(page, pen)
-    lines += [pen.rule("Notes, and what this profile cannot show"), *remarks] if remarks else []
+    if remarks and (height is None or len(lines) + 1 < height):
+        lines += [pen.rule("Notes, and what this profile cannot show"), *remarks]
     return ComposedGraph(tuple(pen.fit(line) for line in lines), first_step, last_step, listed)
 
 

@@ -369,7 +369,7 @@ EVENTS: Table[Sequence[EventRow]] = Table(
 )
 """Events, some at a time: those of an interval may be more than memory holds."""
 
-_BEGIN: ColumnSpec[Any] = _column("start", 14, "dim", fixed=True)
+_BEGIN: ColumnSpec[Any] = _column("start, ms", 14, "dim", fixed=True)
 _EVENT: ColumnSpec[Any] = _column("event", 22, grows=True)
 FOUND = replace(
     EVENTS,
