@@ -21,8 +21,8 @@ ProgramOp: TypeAlias = Any  # of `parsers.pages.program.ops`, a page above this 
 _op_of = Later("tpuprof.parsers.pages.program.ops:op_of")
 _streaming_ps: Callable[[ProgramOp, str | None], float] = Later("tpuprof.parsers.pages.program.ops:streaming_ps")
 _MOST_READ = 64  # products of which it reads the tiles, the largest first
-_EXPLAINED = 0.6
-"""Streaming explains a product's time if it takes this part of it."""
+_EXPLAINED, _MORE = 0.6, 1.5
+"""Streaming explains a product's time if it takes this part of it, and moves so many times the bytes of its arrays."""
 
 _ADVICE = (
     "Compile with a higher xla_tpu_scoped_vmem_limit_kib, such as 65536 on chips with 128 MiB of VMEM, so that "
@@ -69,7 +69,7 @@ def _streaming(evidence: Evidence, row: int) -> ProgramOp | None:
     if module is None or proto is None or b'"window_config"' not in module.backend_config(proto):
         return None
     op: ProgramOp | None = _op_of(module, name, evidence.device_type)
-    if op is None or op.reason or not op.streamed:
+    if op is None or op.reason or op.streamed_bytes < _MORE * op.hbm_bytes:
         return None
     streaming = _streaming_ps(op, evidence.device_type)
     return op if streaming >= max(op.compute_ps or 0, _EXPLAINED * _mean_ps(evidence, row)) else None
