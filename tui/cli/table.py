@@ -61,6 +61,7 @@ COMMANDS = {
     "trend": Command("report:trend_parser", "report:run_report"),
     "share": Command("report:share_parser", "share:run_share"),
     "oom": Command("app:oom_parser", "oom.command:run_oom"),
+    "try": Command("capture:try_parser", "capture.trials:run_try"),
     "diff": Command("diff:diff_parser", "diff:run_diff"),
     "verify": Command("diff:verify_parser", "diff:run_verify"),
     "baseline": Command("diff:baseline_parser", "diff:run_baseline", by_words=True),

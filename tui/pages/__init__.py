@@ -211,6 +211,7 @@ COMMAND_PAGES: tuple[CommandPage, ...] = (
     CommandPage("diff", "commands.diff.report", "commands.diff.screen"),
     CommandPage("verify", "commands.diff.promises", "commands.diff.screen"),
     CommandPage("diff-program", "commands.programs.report", "commands.diff.screen"),
+    CommandPage("try", "commands.programs.trials", "commands.diff.screen"),
     CommandPage("oom", "commands.oom.report", "commands.oom.screen"),
     CommandPage("live-arrays", "", "commands.live_arrays.screen"),
 )

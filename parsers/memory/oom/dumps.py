@@ -27,7 +27,9 @@ from tpuprof.parsers.memory.oom.advice.words import capacity
 from tpuprof.parsers.memory.oom.model import OomLog, OomReport
 from tpuprof.parsers.ops.frames import own_call
 
-_FAILED = ".oom_intermediate_module.hlo.pb"
+FAILED = ".oom_intermediate_module.hlo.pb"
+"""The file that is beside a module whose compile ran out of memory."""
+
 _HINT = "make the dump with XLA_FLAGS='--xla_dump_to=FOLDER --xla_dump_hlo_as_proto'"
 _LEAST, _MOST = 0.99, 1.01  # a total in a text is rounded to 10 MiB, and may count what lies between buffers
 _RULED_OUT = 3  # modules that are named of those that don't belong to an error
@@ -82,7 +84,7 @@ def _read(path: str) -> list[Dumped]:
         structure = structure_of(hlo)
         growth = growth_of(hlo, memory, structure)
         known = known_of(hlo, memory, growth, structure)
-        found.append(Dumped(place, memory, os.path.exists(stem + _FAILED), known, growth))
+        found.append(Dumped(place, memory, os.path.exists(stem + FAILED), known, growth))
     if not found:
         if problem is not None:
             raise ProfileError(problem.code, problem.sentence, _HINT, problem.exit_code)

@@ -38,6 +38,14 @@ INSTEAD = {
     "python -m tests.parity.exam": ("python -m tests.parity.exam --help", "tests/parity/exam/test_exam.py asks it all"),
     "python -m tests.fuzz --minutes 60 --asan": ("python -m tests.fuzz --help", "it takes an hour"),
     "tpuprof-tui mcp --root ~/logs": ("tpuprof-tui mcp --root ~/logs < /dev/null", "it waits for a client"),
+    **{
+        f"tpuprof-tui try 'python train.py{words}": ("tpuprof-tui try --help", "there is no compiler here")
+        for words in (
+            " -b {b}' --set b=8,16,32 --module jit_train_step",
+            " -b {b}' --set b=8..512 --module jit_train_step",
+            "' --flag xla_tpu_scoped_vmem_limit_kib=16384,65536",
+        )
+    },
     "tpuprof-tui watch @workers:9012 >> slow.jsonl": ("tpuprof-tui watch --help", "it has no end"),
 }
 """What runs instead of a command, and why; its help has to know the command's options."""

@@ -11,6 +11,7 @@ _COMMANDS = """
 report PAGE [PATH]  print a page; report --help lists the pages
 query PATH SQL      answer a SQL query over a profile
 diff A [B]          compare two runs: what changed, and what is noise
+try COMMAND         compile variants of a program: which fit, how fast at best
 verify A B          check whether a finding's promise was kept
 baseline set NAME   keep a run under a name, for diff and verify
 trend PATH          print all runs of a logdir, and where a step changed
@@ -21,8 +22,7 @@ watch HOST:PORT     watch a running program for days, keep its slow steps
 share PATH          write one HTML file of a run, for others
 doctor [PATH]       print what is installed, and what PATH has and lacks
 skill, mcp          a skill and a server for coding agents
-man [TOPIC]         print the manual: keys, files, exit codes, Python, ...
-completion SHELL    a script with which bash, zsh or fish completes all this
+man, completion     the manual by topics, and a script that completes all this
 """
 
 

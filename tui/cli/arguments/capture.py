@@ -1,4 +1,4 @@
-"""Arguments of the commands `capture` and `watch`."""
+"""Arguments of the commands `capture`, `watch` and `try`."""
 
 from __future__ import annotations
 
@@ -61,6 +61,36 @@ def capture_parser() -> UsageParser:
     part.add_argument("--retries", **value("N", "if no server answers yet, or another traces", again, default=0))
     options.add_common(parser)
     return options.add_screen(parser)
+
+
+def try_parser() -> UsageParser:
+    """The options of the command `try`."""
+    what = "Runs a command once for each variant, until its program is compiled, and says which fit, what each needs, "
+    what += "and how long its program takes by the compiler's tiles. It needs the compiler, and no chip."
+    calls = (
+        "try 'train.py -b {b}' --set b=8,16,32 --module jit_step",
+        "try 'train.py -b {b}' --set b=8..512 --module jit_step",
+        "try train.py --flag xla_tpu_scoped_vmem_limit_kib=16384,65536",
+    )
+    more = "a range is searched for the largest value that fits; everything that it started is ended"
+    parser = options.new_parser("try", what, calls, more)
+    parser.add_argument("command", metavar="COMMAND", help="for the shell; {name} is where a value goes")
+    part = parser.part("variants")
+    lists = (
+        ("--set", "NAME=VALUES", "of {name}: 8,16,32, or 8..512"),
+        ("--flag", "FLAG=VALUES", "of libtpu: 16384,65536"),
+    )
+    for name, metavar, meaning in lists:
+        part.add_argument(name, action="append", default=[], metavar=metavar, help=f"{meaning}; may be given again")
+    part = parser.part("when it ends, and what is left")
+    add(part, "--module", help="ends when this one is compiled (default: when the command ends)")
+    add(part, "--time-limit", help="of each variant (default: 600s)", default=600)
+    part.add_argument("--keep", metavar="DIR", help="a new folder that keeps the dumps (default: none)")
+    part.add_argument("--yes", action="store_true", help="do not ask before running it")
+    output = options.add_output(parser, ("text", "json", "md"))
+    add(output, "--limit", help="variants; 0: all (default: all)")
+    add(output, "--keys")
+    return options.add_common(parser, width=True)
 
 
 def _add_asking(part: argparse._ArgumentGroup) -> None:
