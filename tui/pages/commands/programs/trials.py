@@ -32,25 +32,31 @@ class Tried:
         return self.plan.command
 
     @property
+    def fitting(self) -> list[Trial]:
+        return [trial for trial in self.trials if trial.verdict == FITS]
+
+    @property
     def largest(self) -> str | None:
-        """The largest value that fits, of a search that found one that does not."""
-        name, fitting = self.plan.searched, [trial for trial in self.trials if trial.verdict == FITS]
-        is_bounded = any(trial.verdict == TOO_LARGE for trial in self.trials)
-        values = [int(dict(trial.variant.values)[name]) for trial in fitting] if name is not None else []
-        return str(max(values)) if values and is_bounded else None
+        """The largest value that fits, of a search."""
+        name = self.plan.searched
+        values = [int(dict(trial.variant.values)[name]) for trial in self.fitting] if name is not None else []
+        return str(max(values)) if values else None
 
     @property
     def sentence(self) -> str:
         """The answer in a sentence."""
-        if self.largest is not None:
-            return f"The largest {self.plan.searched} that fits is {self.largest}, by the compiler."
-        fitting = [trial for trial in self.trials if trial.verdict == FITS]
+        name, largest, fitting = self.plan.searched, self.largest, self.fitting
+        if largest is not None and any(trial.verdict == TOO_LARGE for trial in self.trials):
+            return f"The largest {name} that fits is {largest}, by the compiler."
+        if largest is not None:
+            return f"{largest} fits, which is the largest {name} that was tried."
         told = [trial for trial in fitting if trial.told is not None]
         shortest = min(told, key=lambda trial: trial.told or (0, 0), default=None)
         words = f"The compiler fits {len(fitting)} of {counted(len(self.trials), 'variant')} into memory"
         return f"{words}; the shortest is told of {shortest.label}." if shortest and len(told) > 1 else f"{words}."
 
 
+_TOLD = "what a run takes by its tiles; nobody measured it"
 _NOT_TOLD = "why_not_told says why"
 _NOT_COMPILED = "reason says why, or it did not fit"
 _LOOKS: dict[str, ColumnSpec[Any]] = {
@@ -58,7 +64,7 @@ _LOOKS: dict[str, ColumnSpec[Any]] = {
     "verdict": ColumnSpec("verdict", 12, is_left=True),
     "needed_bytes": ColumnSpec("needs", 9),
     "bound_ps": ColumnSpec("at least", 9),
-    "told": ColumnSpec("told", 22),
+    "told_ps": ColumnSpec("told", 22),
     "change": ColumnSpec("program is", 12, is_left=True),
 }
 _TABLE: Table[Sequence[Trial]] = object_table(
@@ -71,20 +77,18 @@ _TABLE: Table[Sequence[Trial]] = object_table(
         attribute("needed_bytes", BYTES, "HBM, gaps between buffers included", "needs", null=_NOT_COMPILED),
         attribute("there_bytes", BYTES, "HBM of the chip", "of", null="the dump does not name the chip"),
         attribute("bound_ps", TIME_PS, "what a run of it takes at least", "at least", null=_NOT_COMPILED),
-        attribute(
-            "told", told(TIME_PS), "what a run takes by its tiles; nobody measured it", "told", null=_NOT_TOLD
-        ),
+        attribute("told_ps", told(TIME_PS), _TOLD, "told", null=_NOT_TOLD, name="told"),
         attribute("why_not_told", VERBATIM, "why nothing is told; empty where something is"),
         attribute("change", TEXT, "from the first one that was compiled", "program is", null=_NOT_COMPILED),
         attribute("ran_ps", TIME_PS, "how long the command ran", "ran"),
     ),
-    markdown=("label", "verdict", "needed_bytes", "there_bytes", "bound_ps", "told", "change"),
+    markdown=("label", "verdict", "needed_bytes", "there_bytes", "bound_ps", "told_ps", "change"),
 )
 _FIELDS = tuple(replace(field, screen=_LOOKS.get(field.key)) for field in _TABLE.fields)
 TRIALS = replace(_TABLE, fields=_FIELDS, screen=tuple(_LOOKS))
 METRICS: tuple[Metric[Tried], ...] = (
     attribute("command", VERBATIM, "that ran, with names in braces"),
-    attribute("largest", TEXT, "value of a search that fits", null="nothing was searched, or one end decided it"),
+    attribute("largest", TEXT, "value of a search that fits", null="nothing was searched, or nothing fits"),
     attribute("sentence", VERBATIM, "the answer"),
 )
 

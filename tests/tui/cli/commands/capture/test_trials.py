@@ -17,7 +17,7 @@ SCRIPT = """
 folder=${XLA_FLAGS##*--xla_dump_to=}; folder=${folder%% *}; stem=$folder/module_0000.jit_step.cl_1
 echo "$1 $LIBTPU_INIT_ARGS" >> HERE/ran
 cp HERE/module.pb $stem.after_optimizations.hlo.pb; cp HERE/chip.pb $stem.target_arguments.pb
-if [ $1 -le 11 ]; then cp HERE/module.pb $stem.after_codegen.hlo.pb
+if [ $1 -le 11 ]; then cp HERE/module.pb $folder/part; mv $folder/part $stem.after_codegen.hlo.pb
 elif [ $1 -le 90 ]; then touch $stem.oom_intermediate_module.hlo.pb
 else echo no such batch; exit 1; fi
 sleep 60 & echo $! >> HERE/running
