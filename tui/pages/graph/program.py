@@ -69,7 +69,7 @@ _FIGURES: tuple[Metric[ProgramRow], ...] = (
     attribute("bound_ms", TIME_MS, _LEAST, "at least", null=_WHY, name="total.bound_ps"),
     attribute("told_ms", told(TIME_MS), _TOLD, "told", null=_NOT_TOLD),
     attribute("measured_ms", TIME_MS, _MEASURED_RUN, "measured", null=_NOT_RUN, name="measured.mean_ps"),
-    attribute("runs", COUNT, "how often it ran in the profile", null=_NOT_RUN, name="measured.runs"),
+    attribute("occurrences", COUNT, "how often it ran in the profile", null=_NOT_RUN, name="measured.runs"),
     attribute("bound_by", TEXT, "compute or HBM, which takes most of it", "bound by", null=_WHY, name="total.bound_by"),
     attribute("compute_ms", TIME_MS, "FLOPs at the peak", "compute", null=_WHY, name="total.compute_ps"),
     attribute("hbm_ms", TIME_MS, "bytes at HBM's peak, each array once", "HBM", null=_WHY, name="total.hbm_ps"),
