@@ -204,10 +204,14 @@ def check(hashes: Path, calls: Sequence[Call], root: Path) -> None:
     hold(hashes, texts)
 
 
-def hold(hashes: Path, texts: Mapping[str, str]) -> None:
-    """Holds texts by their names against the hashes that a file has."""
+def hold(hashes: Path, texts: Mapping[str, str], shown: bool = True) -> None:
+    """Holds texts by their names against the hashes that a file has.
+
+    Args:
+        shown: whether whoever changed them may see how they differ, and not only which.
+    """
     found = {key: digest(text) for key, text in texts.items()}
-    if dump := os.environ.get(DUMP):
+    if shown and (dump := os.environ.get(DUMP)):
         folder = Path(dump) / hashes.stem
         folder.mkdir(parents=True, exist_ok=True)
         for key, text in texts.items():
@@ -215,16 +219,17 @@ def hold(hashes: Path, texts: Mapping[str, str]) -> None:
     if hashes.exists() and not os.environ.get("UPDATE_GOLDEN"):
         stored = json.loads(hashes.read_text("utf-8"))
         if changed := [key for key in found | stored if found.get(key) != stored.get(key)]:
-            pytest.fail(breach(hashes, changed, len(found)), pytrace=False)
+            pytest.fail(breach(hashes, changed, len(found), shown), pytrace=False)
     check_golden(hashes, json.dumps(found, indent=1) + "\n")
 
 
-def breach(hashes: Path, changed: Sequence[str], total: int) -> str:
+def breach(hashes: Path, changed: Sequence[str], total: int, shown: bool = True) -> str:
     """What a developer reads of reports that are not what they were, and the command that shows how they differ.
 
     Args:
         changed: calls of these reports, in a line each.
         total: how many reports were made.
+        shown: whether a command shows how they differ.
     """
     git = ("git", "-C", str(hashes.parent), "log", "-1", "--format=%h", "--", hashes.name)
     try:
@@ -236,7 +241,7 @@ def breach(hashes: Path, changed: Sequence[str], total: int) -> str:
         f"{hashes.stem}: {len(changed)} of {total} reports are not those of {hashes}:",
         *(f"  {call}" for call in changed[:MOST_NAMED]),
         *more,
-        f"To see how they differ: python -m tests.fence --against {written or 'HEAD'} {hashes.stem}",
+        *([f"To see how they differ: python -m tests.fence --against {written or 'HEAD'} {hashes.stem}"] * shown),
         "If they were meant to change: UPDATE_GOLDEN=1 rewrites the hashes.",
     ]
     return "\n".join(lines)

@@ -1,6 +1,4 @@
-"""What one host adds up to: idle time of its cores, compilations, SparseCores, and what the time for input is measured
-by.
-"""
+"""What one host adds up to: idle time of its cores, and what the time for input is measured by."""
 
 from __future__ import annotations
 
@@ -95,34 +93,6 @@ def test_waits_are_unknown_in_steps_whose_host_events_were_lost(first: int, coun
     assert is_unknown == any("waits for input are unknown" in words for words in found.incomplete)
     if is_unknown:
         assert found.owner_ps[0, :, owner_index("input")].tolist() == [60 * US] * len(found)
-
-
-# --- SparseCores ---------------------------------------------------------------------------------------------------
-
-
-def sparse_core(space: XSpace, number: int, steps: Sequence[tuple[str, int, int]], ops: Sequence[Span]) -> None:
-    plane = PlaneBuilder(space, f"/device:TPU:0 SparseCore {number}", 20 + number)
-    plane.spans("Sparse Core Steps", steps, US)
-    plane.spans("Sparse Core Ops", (("op", *span) for span in ops), US)
-
-
-def test_sparse_cores_have_mean_times_and_the_least_compute_of_each_step() -> None:
-    space = XSpace()
-    busy_core(space, 0, [(0, 300)], [(0, 100), (100, 200), (200, 300)])
-    first = [("0", 0, 90), ("1", 100, 190), ("9", 300, 400)]
-    sparse_core(space, 0, first, [(0, 40), (30, 50), (80, 120), (150, 160)])
-    sparse_core(space, 1, [("0", 0, 100), ("1", 100, 200), ("2", 200, 280)], [(0, 100), (150, 300)])
-    steps = present(summary_of(space).steps)
-    assert steps.sparse_core is not None
-    # step 0: 60 of 90 and 100 of 100 busy; step 1: 30 of 90 and 50 of 100; step 2: no marker on one, 80 of 80
-    assert (steps.sparse_core / US).tolist() == [[95, 95, 80], [60, 30, 80], [15, 55, 0]]
-
-
-def test_sparse_cores_without_steps_are_none() -> None:
-    space = XSpace()
-    busy_core(space, 0, [(0, 300)], [(0, 100), (100, 200), (200, 300)])
-    sparse_core(space, 0, [], [(0, 40)])
-    assert present(summary_of(space).steps).sparse_core is None
 
 
 # --- what the time for input is measured by ------------------------------------------------------------------------

@@ -21,7 +21,6 @@ from tpuprof.parsers.memory.allocators.profile import (
     FLAT_OTHER,
     MOST_ROWS,
     REST,
-    STACK,
     host_memory,
     memory_profile_of,
     runs_of_devices,
@@ -38,26 +37,6 @@ def one(*events: Made) -> AllocatorProfile:
 
 def state(heap: int, stack: int = 0, free: int = 1000) -> dict[str, int]:
     return {"bytes_allocated": heap, "bytes_reserved": stack, "bytes_available": free}
-
-
-def test_the_figures_of_a_device() -> None:
-    profile = one(
-        given(10, index_on_host=3, addr=1, allocation_bytes=256, requested_bytes=200, tf_op="a", **state(256)),
-        given(
-            20, index_on_host=3, addr=2, allocation_bytes=512, requested_bytes=500, fragmentation=0.5, **state(768, 9)
-        ),
-        freed(30, index_on_host=3, addr=1, peak_bytes_in_use=4096, **state(512)),
-    )
-    assert (profile.id, profile.label, profile.host) == ("3", "HBM of device 3", "host0")
-    assert (profile.allocations, profile.deallocations) == (2, 1)
-    assert profile.time_ps.tolist() == [10, 20, 30]
-    assert profile.heap_bytes.tolist() == [256, 768, 512] and profile.stack_bytes.tolist() == [0, 9, 0]
-    assert profile.is_allocation.tolist() == [True, True, False]
-    assert (profile.peak_index, profile.peak_bytes, profile.peak_time_ps) == (1, 777, 20)
-    assert profile.capacity_bytes == 9 + 768 + 1000 and profile.lifetime_peak_bytes == 4096
-    assert np.isnan(profile.fragmentation[[0, 2]]).all() and profile.fragmentation[1] == 0.5
-    assert [(row.framework_op, row.allocated_bytes) for row in profile.at_peak] == [(None, 512), ("a", 256), (STACK, 9)]
-    assert profile.flat is None and profile.unknown == {}
 
 
 def test_so_many_kinds_that_the_rest_is_one_row() -> None:

@@ -9,13 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.parsers.pages.findings.build import US, Op, evidence, findings, grid, the
+from tests.parsers.pages.findings.build import evidence, grid, the
 from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.pages.findings import claims
-from tpuprof.parsers.pages.findings.budget import Budget, budget
-from tpuprof.parsers.pages.findings.finding import Evidence, OwnerClaim
 from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner, owner_index
-from tpuprof.parsers.steps.step_account import tpu_account
 
 amounts = st.one_of(st.just(0.0), st.floats(0, 1e12), st.floats(-1e12, 1e15), st.just(math.inf))
 owners = st.lists(st.sampled_from(OWNERS), min_size=1, max_size=4, unique=True)
@@ -93,36 +90,6 @@ def test_an_op_gives_what_it_loses_and_its_time_at_the_roof_only_where_work_goes
     at, rows = np.array([owner_index("loss")]), np.zeros(1, np.intp)
     claim = claims.of_ops(left, rows, at, np.array([4.0]), np.array([10.0]), np.array([8.0]), goes_away)
     assert (claim.of("loss"), claim.of("ideal"), claim.op_ps.tolist()) == (6.0, ideal, [6.0 + ideal])
-
-
-def two_findings() -> Evidence:
-    """Copies, and collectives that one core waits in, in steps that a host feeds late."""
-    waits = np.zeros((4, 10))
-    waits[1] = 12.0
-    classes = {"compute": 60, "copy": 10, "host": waits, "collective": 30 - waits}
-    steps = grid(classes, cores=4, waits=waits, input_source="infeed")  # type: ignore[arg-type]
-    return evidence(steps, [Op("copy.1", "copy", 400), Op("fusion.1", "loop fusion", 2400)])
-
-
-def whole_of(proof: Evidence) -> Budget:
-    of = budget(proof, tpu_account(proof.grid))
-    assert of is not None
-    return of
-
-
-def test_findings_say_whose_time_they_claim_and_share_the_account() -> None:
-    proof = two_findings()
-    account = dict(zip(OWNERS, claims.mean_of(whole_of(proof).whole_cells).tolist(), strict=True))
-    claimed = dict.fromkeys(OWNERS, 0.0)
-    for finding in findings(proof):
-        assert finding.worth_ps is None or finding.worth_ps == pytest.approx(
-            sum(claim.time_ps for claim in finding.claims)
-        )
-        for claim in finding.claims:
-            claimed[claim.owner] += claim.time_ps
-    assert the("copy", proof).claims == (OwnerClaim("copy", 10 * US),)
-    assert [claim.owner for claim in the("input", proof).claims] == ["input", "collective_wait"]
-    assert all(claimed[owner] <= account[owner] * (1 + 1e-9) for owner in OWNERS)
 
 
 def test_advice_to_overlap_says_what_there_is_to_hide_behind() -> None:
