@@ -313,19 +313,22 @@ class Jumps:
         if self._wanted is not None:
             self._show(self._wanted, programs)
 
-    def show_program(self, page: Any) -> None:  # noqa: ANN401 - its screen knows it, or a `ProfileError`
-        """Shows the program that is wanted; of compiled programs alone that comes first, where there is much to say."""
+    def show_program(self, content: Any) -> None:  # noqa: ANN401 - its screen knows it
+        """Shows the program that is wanted, or why there is none.
+
+        Of compiled programs alone it comes first, where more is known of it than its memory.
+        """
         wanted = self._wanted if self._wanted is not None and self._wanted.tab == "program" else None
-        if not isinstance(page, ProfileError):
-            self._kept["program"] = self._of, page
+        if not isinstance(content, ProfileError):
+            self._kept["program"] = self._of, content
             if wanted is None:
                 self.forget()
-            if wanted is not None or page.chosen.total is not None:
-                self._show(wanted or Jump("program"), page)
+            if wanted is not None or content[0].chosen.total is not None:
+                self._show(wanted or Jump("program"), content)
         elif wanted is None:
-            self._context.flash = page.sentence
+            self._context.flash = content.sentence
         else:
-            lines = partial(_why, page)
+            lines = partial(_why, content)
             self._context.open(TextPopup(self._context.look, "No compiled program", lines, None))
 
     def _show(self, jump: Jump, content: Any) -> None:  # noqa: ANN401 - its screen knows it

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import zipfile
 from pathlib import Path
 
 import pytest
 
+from tests.parsers.pages.program.test_fingerprint import PROGRAM
 from tests.support.build import host_bytes
 from tests.support.files.dumps import DUMP, STEM, TEXTS, dumped
 from tests.support.files.pprof import pprof, training
@@ -25,9 +27,14 @@ def _cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def test_a_dump_of_texts_opens_its_memory(tmp_path: Path, opened: list[tuple[str, AppOptions]]) -> None:
     folder = dumped(tmp_path / "dump", *TEXTS)
-    for path in (folder, folder / f"{STEM}-buffer-assignment.txt", DUMP):
-        assert cli.main([str(path)]) == EXIT_OK
-    assert [(options.tab, options.only_hlo) for _, options in opened] == [(4, True)] * 3
+    (tmp_path / "step.txt").write_text(PROGRAM)  # as `compiled.as_text()` prints it
+    (tmp_path / "cut.hlo.gz").write_bytes(gzip.compress(PROGRAM.encode())[:-9])
+    alone = dumped(tmp_path / "alone", "-buffer-assignment.txt")
+    files = folder / f"{STEM}-buffer-assignment.txt", DUMP, tmp_path / "step.txt", tmp_path / "cut.hlo.gz", alone
+    for path in (folder, *files):
+        assert cli.main([str(path), "--device", "v6e"]) == EXIT_OK
+    assert {(options.tab, options.only_hlo, options.device) for _, options in opened} == {(4, True, "TPU v6e")}
+    assert [options.shows_program for _, options in opened] == [True] * 5 + [False], "one has buffers alone"
     assert opened[0][0] == str(folder)
 
 
@@ -45,7 +52,13 @@ def test_without_a_terminal_the_page_of_what_it_is_is_printed(call: Call, tmp_pa
     (tmp_path / "train.log").write_text(ERROR)
     with zipfile.ZipFile(tmp_path / "arrays.zip", "w") as archive:
         archive.writestr("memory.prof", pprof(training()))
-    heads = {"dump": "─ Memory of dump", "train.log": "─ train.log:1: out of memory", "arrays.zip": "─ Live arrays"}
+    (tmp_path / "step.txt").write_text(PROGRAM)
+    heads = {
+        "dump": "─ Memory of dump",
+        "step.txt": "─ Program jit_f",
+        "train.log": "─ train.log:1: out of memory",
+        "arrays.zip": "─ Live arrays",
+    }
     for name, head in heads.items():
         assert call(tmp_path / name).out.startswith(head), name
     assert "jit_train_step" in call("doctor", folder).out

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError, behind_wall
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, ProfileError, behind_wall
 from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.text import counted, examples, printable
 from tpuprof.parsers.base.words import factor_text
@@ -214,8 +214,10 @@ def read(request: ReportRequest) -> Programs:
     times = None if request.only_hlo else _times_of(request.session(request.run), request.host)
     rows = program_rows(_programs(request, failed), device)
     if not rows:
-        sentence = failed[0] if failed else "There is no compiled program here."
-        raise ProfileError("no_hlo", sentence, "dump it with --xla_dump_to=FOLDER", EXIT_NOT_FOUND)
+        if failed:
+            raise ProfileError("unreadable", failed[0], "write or copy it again", EXIT_UNREADABLE)
+        hint = "dump it with --xla_dump_to=FOLDER"
+        raise ProfileError("no_hlo", "There is no compiled program here.", hint, EXIT_NOT_FOUND)
     if times is not None:
         rows = _with_measured(rows, times)
         failed += times.warnings

@@ -58,8 +58,10 @@ _ABOUT = meanings(("", "Other programs of the same place. The one that you choos
 def load(session: Pages, run: Run, host: str | None, publish: Publish) -> None:
     """Reads the programs of a run, or of the files at its path, and publishes them, or why there are none."""
     of_files = {"device": session.device_type, "poll": session.poll} if isinstance(session, HloSession) else {}
+    asked = _asked(run, host, session, of_files)
     try:
-        publish("program", program.read(_asked(run, host, session, of_files)))
+        page = program.read(asked)
+        publish("program", (page, program.declare(page, asked)))
     except ProfileError as error:
         publish("program", error)
 
@@ -111,21 +113,22 @@ class ProgramScreen(ListScreen):
     """Shows one of the compiled programs of a place.
 
     Args:
-        content: the programs, which of them and of its ops to show first, and the run, or the file, that they are of.
+        content: the programs and what their report holds, which of them and of its ops to show first, and the run, or
+            the file, that they are of.
     """
 
     def __init__(
         self,
-        content: tuple[Programs, Jump, Run],
+        content: tuple[tuple[Programs, Declared], Jump, Run],
         look: ScreenLook,
         **options: Any,  # noqa: ANN401 - those of every page
     ) -> None:
         super().__init__(content, look, **options)
-        self._page, wanted, self._run = content
+        (self._page, declared), wanted, self._run = content
         self._first = _wanted(self._page.rows, wanted) or self._page.chosen
         self._op = wanted.name
         self._is_reading = self._first is not self._page.chosen
-        self._take(self._page)
+        self._take(self._page, declared)
 
     # --- what it shows
 
@@ -142,18 +145,18 @@ class ProgramScreen(ListScreen):
 
     @work(thread=True, exclusive=True, group="program", description="program")
     def _read(self, row: ProgramRow) -> None:
-        self.call_later(self._shown, program.of_program(self._page.rows, row, self._page.warnings))
+        page = program.of_program(self._page.rows, row, self._page.warnings)
+        self.call_later(self._shown, page, program.declare(page, _asked(self._run)))
 
-    def _shown(self, page: Programs) -> None:
+    def _shown(self, page: Programs, declared: Declared) -> None:
         self._is_reading = False
-        self._take(page)
+        self._take(page, declared)
         self.type_kept("program")
         self.redraw()
 
-    def _take(self, page: Programs) -> None:
+    def _take(self, page: Programs, declared: Declared) -> None:
         """Shows a program, at the op that was asked for."""
-        self._page = page
-        self.declared: Declared = program.declare(page, _asked(self._run))
+        self._page, self.declared = page, declared
         parts = [part for part in self.declared.parts if isinstance(part, Section)]
         parts.sort(key=lambda part: part.table.key == _MODULES)
         self.views = {
