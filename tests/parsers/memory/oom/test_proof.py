@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import functools
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from tests.bench.oom_proof.cases import CASES, Case
 from tests.bench.oom_proof.score import Score, table
 from tests.bench.oom_proof.tries import DATA, Try, file_name, kept, kept_triage
+from tests.parsers.memory.oom.advice.test_advice import told_advice
+from tests.support.golden import check_golden
 from tests.support.imports import ROOT
 from tpuprof.parsers.memory.oom.triage import Triage
 
@@ -60,6 +63,16 @@ def test_a_program_s_figures_are_the_compiler_s(case: Case) -> None:
     assert triage.need.is_whole and triage.account is not None and triage.plan is not None
     assert sum(triage.account.owners.values()) == triage.need.used_bytes
     assert "+" in triage.where
+
+
+def test_advice_on_real_modules_is_what_it_was_word_by_word() -> None:
+    """There the HLO says more than sizes: loops, outputs, the batch."""
+    texts = []
+    for case in (case for case in CASES if case.program != "kernels"):
+        triage = triage_of(case.name)
+        planned = [f"plan: {triage.plan.sentence}"] if triage.plan else []
+        texts.append("\n".join([f"# {case.name}", *told_advice(triage.advice), *planned, ""]))
+    check_golden(Path(__file__).with_name("advice_on_modules.txt"), "\n".join(texts))
 
 
 def test_the_readme_has_the_bench_s_table() -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
 import hypothesis.strategies as st
 
 from tpuprof.parsers.formats.hlo.shapes import parse_shape
@@ -80,79 +84,14 @@ def need_of(
     )
 
 
-STEP = "jit(transformer_train_step)/jit(main)"
-MODELS = "train/models.py"
+MADE: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("needs.json").read_text("utf-8"))
+"""Needs by what they show: the arguments of `need_of`, and under ``buffers`` those of `buffer`."""
 
 
-def transformer() -> Need:
-    """A transformer of four layers, batch 64, that needs 27.8 of 15.75 GiB: figures of libtpu 0.0.17 for a v5e."""
-    logits = "f32[64,4,2048,2048]{2,3,1,0:T(8,128)}"
-    stream = "bf16[64,2048,1024]{2,1,0:T(8,128)(2,1)}"
-    values = "bf16[64,4,128,2048]{3,2,1,0:T(8,128)(2,1)}"
-    heads = "bf16[64,2048,4,128]{3,1,2,0:T(8,128)(2,1)}"
-    return need_of(
-        buffer("f32[64,2047,16000]{2,1,0:T(8,128)}", f"{STEP}/jvp(jit(log_softmax))/sub", source=f"{MODELS}:64"),
-        *(buffer(logits, f"{STEP}/jvp(layer_{n})/attention/sub", source=f"{MODELS}:53") for n in (0, 2, 1)),
-        buffer("bf16[64,2047,16000]{2,1,0:T(8,128)(2,1)}", f"{STEP}/jvp(logits)/dot_general", source=f"{MODELS}:63"),
-        buffer(stream, f"{STEP}/jvp(logits)/convert_element_type", source=f"{MODELS}:48"),
-        *(
-            buffer(stream, f"{STEP}/jvp(layer_{n})/mlp/{op}", source=f"{MODELS}:55")
-            for n in range(4)
-            for op in ("reduce_sum", "dot_general")
-        ),
-        *(buffer(values, f"{STEP}/jvp(layer_{n})/attention/bhts,bshk->bthk/dot_general") for n in range(3)),
-        *(buffer(heads, f"{STEP}/jvp(layer_{n})/attention/btd,dhk->bthk/dot_general") for n in (2, 0, 0)),
-        used=int(27.81 * GIB),
-        capacity=int(15.75 * GIB),
-        arguments=0,
-        temporaries=int(27.81 * GIB),
-        fragmentation=int(259.92 * MIB),
-    )
-
-
-def adam_scan() -> Need:
-    """A scan over 32 layers with Adam that needs 38.1 of 15.75 GiB; most entries name no op."""
-    up, down = "32,16384,4096", "32,4096,16384"
-    heads = "f32[32,4096,32,128]{3,2,1,0:T(8,128)}"
-    moved = "bf16[32,4096,32,128]{3,1,2,0:T(8,128)(2,1)}"
-    zeros = "broadcast(constant.766), dimensions={}"
-    return need_of(
-        buffer(f"f32[{up}]{{2,1,0:T(8,128)}}", label=f"broadcast.666 = {zeros}"),
-        buffer(f"f32[{down}]{{2,1,0:T(8,128)}}", label=f"broadcast.665 = {zeros}"),
-        buffer(f"bf16[{up}]{{2,1,0:T(8,128)(2,1)}}", label="convert.599 = convert(param.14)"),
-        buffer(f"bf16[{down}]{{2,1,0:T(8,128)(2,1)}}", label="convert.598 = convert(param.13)"),
-        *(buffer(heads, label=f"broadcast.663.clone{n} = {zeros}") for n in ("2.1", "2", "")),
-        buffer("f32[32,32,128,4096]{3,2,1,0:T(8,128)}", label=f"broadcast.664 = {zeros}"),
-        buffer("bf16[32,4,512,2,4096]{4,2,1,3,0:T(8,128)(2,1)}", label="copy.152 = copy(all-to-all.7)"),
-        *(buffer(moved, label=f"copy.{n} = copy(param.{n})") for n in (146, 145, 144)),
-        buffer("bf16[32,32,128,4096]{3,2,1,0:T(8,128)(2,1)}", label="convert.634 = convert(param.10)"),
-        buffer(
-            "bf16[8,512,4096]{2,1,0:T(8,128)(2,1)}",
-            f"{STEP}/transpose(jvp(logits))/convert_element_type",
-            source=f"{MODELS}:48",
-        ),
-        used=int(38.13 * GIB),
-        capacity=int(15.75 * GIB),
-        arguments=0,
-        temporaries=int(38.13 * GIB),
-        fragmentation=int(1.10 * GIB),
-    )
-
-
-def vmem_blocks() -> Need:
-    """A kernel with an input and an output window of 64 MiB each, held twice."""
-    tag = (
-        "{0} window allocation for operator {0} 0. The window shape is f32[16384,1024], while the full shape is "
-        "f32[32768,1024]. The u8 shape/size shown above represents the raw byte size of this window in VMEM. "
-        "This allocation has 2 buffering levels."
-    )
-    op = "jit(<lambda>)/shard_map/big_block_kernel/pallas_call"
-    label = 'big_block_kernel.1 = custom-call(param.1), custom_call_target="tpu_custom_call"'
-    windows = (
-        buffer("u8[134217728]{0}", op, category="scoped", size=128 * MIB, tag=tag.format(side), label=label)
-        for side in ("input", "output")
-    )
-    return need_of(*windows, space="vmem", used=256 * MIB, capacity=128 * MIB)
+def made(name: str) -> Need:
+    """One of `MADE`; figures of the large ones are those of libtpu 0.0.17 for a v5e."""
+    arguments = dict(MADE[name])
+    return need_of(*(buffer(**each) for each in arguments.pop("buffers")), **arguments)
 
 
 _OPS = st.sampled_from(

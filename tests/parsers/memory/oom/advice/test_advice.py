@@ -2,17 +2,65 @@
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
 from hypothesis import given
+from hypothesis import strategies as st
 
-from tests.parsers.memory.oom.advice.needs import GIB, MIB, STEP, buffer, need_of, needs, transformer
-from tpuprof.parsers.memory.account.need import Need
-from tpuprof.parsers.memory.oom.advice.advice import MOST_ADVICE, advise
-from tpuprof.parsers.memory.oom.model import Advice, AdviceKind
+from tests.parsers.memory.oom.advice.needs import GIB, MADE, MIB, buffer, made, need_of, needs
+from tests.parsers.memory.oom.advice.test_need import module
+from tests.support.golden import check_golden
+from tpuprof.parsers.memory.account.need import MARGIN, Need, need_of_memory
+from tpuprof.parsers.memory.account.roles import read
+from tpuprof.parsers.memory.model import Buffer
+from tpuprof.parsers.memory.oom.advice.advice import MOST_ADVICE, advise, toggles, what_if
+from tpuprof.parsers.memory.oom.advice.batch import batch_cuts, fitting_batch, smaller_batch
+from tpuprof.parsers.memory.oom.advice.plan import plan
+from tpuprof.parsers.memory.oom.advice.rule import saving_of
+from tpuprof.parsers.memory.oom.model import Advice
+
+MODULES = {
+    "jit_train_step": 8 * GIB,
+    "jit_train_step_v6e": 8 * GIB,
+    "jit_eval_step": None,
+    "jit_conv_step_v5e": 16 * GIB,
+}
+"""Programs of the demo, and the capacity of the HBM that they are advised for."""
 
 
-def of_kind(need: Need, kind: AdviceKind) -> Advice:
-    return next(advice for advice in advise(need) if advice.kind == kind)
+def told_advice(advice: Iterable[Advice]) -> Iterator[str]:
+    """All that is said of each."""
+    for each in advice:
+        yield f"{each.kind}: {each.sentence} ({each.source})" if each.source else f"{each.kind}: {each.sentence}"
+        yield f"    {each.how}"
+        yield f"    {each.arithmetic}"
+        yield f"    saves {each.saving_bytes}, at least {each.least_bytes}, by {each.change}; buffers {each.buffers}"
+
+
+def told(need: Need) -> Iterator[str]:
+    """All that is said of a need: the advice, what each change saves alone and all together, the batch and the plan."""
+    yield from told_advice(advise(need))
+    changes = toggles(need)
+    together = what_if(need, [change.key for change in changes])
+    for change in changes:
+        alone, beside = what_if(need, (change.key,)).saved_bytes, together.saved_by.get(change.key, 0)
+        yield f"{change.key}, {change.title}: {alone}, with the others {beside}"
+    if changes:
+        yield f"all of them: {together.used_bytes} used, buffers of {together.sizes}"
+    facts, planned = read(need), plan(need)
+    if facts.batch is not None:
+        yield f"batch {facts.batch}: {smaller_batch(facts)} is tried, {fitting_batch(facts)} fits"
+    if planned is not None:
+        yield f"plan: {planned.sentence}"
+
+
+def test_advice_is_what_it_was_word_by_word() -> None:
+    """On each made need, named by what it shows, and on programs of the demo."""
+    cases = {name: made(name) for name in MADE}
+    cases |= {name: need_of_memory(module(name, capacity)) for name, capacity in MODULES.items()}
+    texts = (f"# {name}\n" + "".join(f"{line}\n" for line in told(need)) for name, need in cases.items())
+    check_golden(Path(__file__).with_name("advice.txt"), "\n".join(texts))
 
 
 @given(needs())
@@ -35,111 +83,33 @@ def test_savings_are_in_the_listed_buffers_and_ranked(need: Need) -> None:
         assert sizes == sorted(sizes, reverse=True)
 
 
-def test_checkpoint_keeps_inputs_and_one_layer() -> None:
-    advice = advise(transformer())[3]
-    assert advice.sentence.startswith("activations kept for backward, 4 of 4 layers: 3 x f32[64,4,2048,2048], 8 x bf16")
-    # logits 8 GiB; of two inputs' shapes a layer, 5 of 8 stay; values 2 of 3; heads of two layers 1 of 3
-    assert advice.saving_bytes == 8 * GIB + 3 * 256 * MIB + 2 * 128 * MIB + 128 * MIB
+def activations(shape: str) -> list[Buffer]:
+    return [buffer(shape, f"jit(f)/jvp(net)/op{n}") for n in range(2)]
 
 
-def test_checkpoint_of_a_scan() -> None:
-    loop = "jit(step)/jvp(layers)/while/body/dynamic_update_slice"
-    need = need_of(
-        buffer("bf16[24,8,1024,4096]{3,2,1,0:T(8,128)(2,1)}", loop),
-        buffer("bf16[24,8,1024,1024]{3,2,1,0:T(8,128)(2,1)}", loop),
-        buffer("bf16[24,8,1024,4096]{3,2,1,0:T(8,128)(2,1)}", "broadcast.7", opcode="custom-call"),
-        kind=None,
-    )
-    advice = of_kind(need, "remat")
-    assert "24 of 24 layers: 2 x bf16[24,8,1024,4096]" in advice.sentence
-    assert advice.how.startswith("jax.checkpoint around the scan's body")
-    layer = 8 * 1024 * 4096 * 2
-    assert advice.saving_bytes == 2 * 23 * layer
-    assert of_kind(need, "batch").sentence.endswith("the batch, 8 on each device")
+@given(needs())
+def test_the_fitting_batch_fits(need: Need) -> None:
+    facts = read(need)
+    fitting, smaller, over = fitting_batch(facts), smaller_batch(facts), facts.need.over_bytes
+    saving = saving_of(facts, batch_cuts(facts))
+    if facts.batch is None:
+        assert (fitting, smaller, saving) == (None, None, 0)
+    elif over is not None and over > 0:
+        assert smaller is not None and 1 <= smaller < facts.batch
+        assert fitting is None or (smaller <= fitting < facts.batch and saving >= over)
+    else:
+        assert smaller == facts.batch // 2
+        assert fitting is None or fitting >= facts.batch
 
 
-def test_what_is_recomputed_already_is_left_alone() -> None:
-    ops = [f"{STEP}/transpose(jvp(layer_{n}))/rematted_computation/mul" for n in range(3)]
-    ops += [f"{STEP}/jvp(layer_{n})/checkpoint/mul" for n in range(3)]
-    made = [buffer("bf16[8,1024,4096]{2,1,0:T(8,128)(2,1)}", op) for op in ops]
-    assert {advice.kind for advice in advise(need_of(*made))} == {"batch", "duplicates"}
-
-
-def test_images_are_not_attention() -> None:
-    made = [buffer("f32[4,256,256,256]{3,0,2,1:T(4,128)}", f"jit(f)/jvp(block_{n})/max_pool") for n in range(6)]
-    assert not any("attention" in advice.sentence for advice in advise(need_of(*made)))
-
-
-def test_attention_without_an_op() -> None:
-    advice = of_kind(need_of(buffer("f32[12,8,8192,8192]{3,2,1,0:T(8,128)}")), "remat")
-    assert advice.sentence == "attention logits f32[12,8,8192,8192]"
-    assert advice.saving_bytes == 24 * GIB
-
-
-def test_casts_of_layers_that_are_written_out() -> None:
-    shape = "bf16[8192,8192]{1,0:T(8,128)(2,1)}"
-    made = [buffer(shape, label=f"convert.{n} = convert(param.{n})") for n in range(4)]
-    assert of_kind(need_of(*made), "duplicates").saving_bytes == 4 * 128 * MIB
-    weight = buffer("f32[8192,8192]{1,0:T(8,128)}", "params['up']", category="parameter", name="param.0")
-    alone = of_kind(need_of(made[0], weight), "duplicates")
-    assert (alone.saving_bytes, alone.how.partition(":")[0]) == ((128 + 128) * MIB, "pass them in bf16")
-
-
-def test_optimizer_state() -> None:
-    made = [
-        buffer("f32[4096,16384]{1,0:T(8,128)}", f"state['{key}']['{n}']", category="parameter", name=f"param.{n}")
-        for key in ("params", "mean", "square")
-        for n in range(3)
-    ]
-    advice = of_kind(need_of(*made, kind=None, whole=True), "optimizer")
-    assert advice.sentence == "optimizer state['mean'], state['square'] in f32, 6 arrays"
-    assert advice.saving_bytes == 6 * 256 * MIB // 2
-    assert "FSDP" in advice.how
-    assert advice.arithmetic == "1.50 GiB; in bf16, or on 2 devices: 768 MiB each"
-
-
-@pytest.mark.parametrize(
-    "name", ["opt_state[0].mu['w']", "opt_state.inner.nu", "state.opt_state[1].trace", "mu", "adam_m"]
-)
-def test_names_of_optimizer_state(name: str) -> None:
-    made = buffer("f32[4096,16384]{1,0:T(8,128)}", name, category="parameter")
-    assert [advice.kind for advice in advise(need_of(made, kind=None))] == ["optimizer"]
-
-
-def test_donation() -> None:
-    shape = "f32[4096,16384]{1,0:T(8,128)}"
-    made = [buffer(shape, "params['w']", category="parameter"), buffer(shape, category="output", name="add.1")]
-    one = 256 * MIB
-    need = need_of(*made, kind=None, whole=True, arguments=one, outputs=one, aliased=0)
-    advice = of_kind(need, "donation")
-    assert advice.saving_bytes == one
-    assert "donate_argnums" in advice.how
-    assert advice.buffers == (1,)
-    shared = need_of(*made, kind=None, whole=True, arguments=one, outputs=one, aliased=one)
-    assert not any(each.kind == "donation" for each in advise(shared))
-
-
-def test_donation_without_a_list_has_no_estimate() -> None:
-    need = need_of(used=10 * GIB, capacity=8 * GIB, arguments=4 * GIB, outputs=3 * GIB, aliased=1 * GIB)
-    advice = of_kind(need, "donation")
-    assert advice.saving_bytes is None
-    assert advice.sentence == "outputs take 3.00 GiB, of which 1.00 GiB share memory with 4.00 GiB of arguments"
-    assert advice.arithmetic == "at most 2.00 GiB can be shared"
-
-
-def test_equal_arrays_without_a_name() -> None:
-    made = [buffer("s32[4096,16384]{1,0:T(8,128)}", name=f"sort.{n}") for n in range(5)]
-    (advice,) = advise(need_of(*made, kind=None))
-    assert (advice.kind, advice.saving_bytes) == ("duplicates", None)
-    assert advice.sentence == "5 x s32[4096,16384] in memory at once: sort.0, sort.1, sort.2 and 2 more"
-
-
-def test_names_are_made_safe() -> None:
-    made = [buffer("s32[4096,16384]{1,0:T(8,128)}", name=f"\x1b[31m{n}") for n in range(2)]
-    (advice,) = advise(need_of(*made, kind=None))
-    assert "\x1b" not in advice.sentence
-
-
-def test_a_program_that_needs_next_to_nothing() -> None:
-    made = [buffer("f32[]{:T(128)}", "args[0]", category="parameter"), buffer("f32[]{:T(128)}", category="output")]
-    assert advise(need_of(*made, kind=None, arguments=512, outputs=512, aliased=0)) == ()
+@given(st.integers(2, 300), st.integers(1, 8), st.sampled_from(["2,1,0", "0,2,1", "2,0,1"]))
+def test_less_is_left_of_a_smaller_batch(batch: int, capacity: int, order: str) -> None:
+    need = need_of(*activations(f"f32[{batch},256,1024]{{{order}:T(8,128)}}"), capacity=capacity * 64 * MIB)
+    facts = read(need)
+    fitting, over = fitting_batch(facts), facts.need.over_bytes
+    assert over is not None
+    if fitting is None:
+        smallest = activations(f"f32[1,256,1024]{{{order}:T({'1' if order == '2,0,1' else '8'},128)}}")
+        assert sum(each.size_bytes for each in smallest) > (1 - MARGIN) * capacity * 64 * MIB
+    elif over > 0:
+        assert saving_of(facts, batch_cuts(facts)) >= over

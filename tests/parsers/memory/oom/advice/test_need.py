@@ -5,13 +5,11 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
-from tests.parsers.memory.oom.advice.needs import GIB, MIB, buffer
+from tests.parsers.memory.oom.advice.needs import GIB, buffer
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.proto import hlo_pb2
-from tpuprof.parsers.memory.account.need import need_of_memory
 from tpuprof.parsers.memory.model import Capacity, ModuleLabel, SpaceMemory
 from tpuprof.parsers.memory.modules.space_memory import space_memory
-from tpuprof.parsers.memory.oom.advice.advice import advise
 from tpuprof.parsers.memory.oom.model import OomReport
 from tpuprof.parsers.memory.oom.triage import need_of_report
 
@@ -50,26 +48,3 @@ def test_of_a_report() -> None:
     assert need.buffers == report.buffers
     assert not need.is_whole
     assert not need.is_scoped_limit
-
-
-def test_advice_on_a_training_step() -> None:
-    found = advise(need_of_memory(module("jit_train_step", 8 * GIB)))
-    assert [advice.kind for advice in found] == ["remat", "batch", "remat", "bf16", "duplicates", "optimizer", "bf16"]
-    remat, batch, attention, _, cast, optimizer, gradients = found
-    assert remat.sentence.startswith("activations kept for backward, 3 of 3 layers: 6 x bf16[3,8,1024,8192]")
-    assert remat.source == "model.py:56"
-    assert "8 on each device" in batch.sentence
-    assert "f32[3,8,16,1024,1024]" in attention.sentence
-    assert attention.saving_bytes is not None and 2600 * MIB < attention.saving_bytes < 2700 * MIB
-    assert attention.arithmetic.endswith("then another moment is the peak, 2.57 GiB lower")
-    assert optimizer.sentence == "optimizer state['square'], state['mean'] in f32, 16 arrays"
-    assert gradients.sentence.startswith("gradients of all 3 layers in f32: ")
-    assert cast.sentence.startswith("weights cast to bf16, all 3 layers at once: ")
-    assert not any(advice.arithmetic.endswith("(of the listed buffers)") for advice in found)
-
-
-def test_advice_on_an_evaluation() -> None:
-    found = advise(need_of_memory(module("jit_eval_step")))
-    assert sorted(advice.kind for advice in found) == ["batch", "bf16", "duplicates", "remat"]
-    assert any(advice.sentence == "attention logits f32[8,16,1024,1024]" for advice in found)
-    assert not any("backward" in advice.sentence for advice in found)

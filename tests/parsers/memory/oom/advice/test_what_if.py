@@ -10,7 +10,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from tests.parsers.memory.oom.advice.needs import GIB, MIB, adam_scan, buffer, need_of, needs, transformer, vmem_blocks
+from tests.parsers.memory.oom.advice.needs import made, needs
 from tests.parsers.memory.oom.advice.test_need import module
 from tpuprof.parsers.memory.account.need import Need, need_of_memory
 from tpuprof.parsers.memory.oom.advice.advice import TOGGLES, advise, toggles, what_if
@@ -78,7 +78,10 @@ def saved_by_each(need: Need) -> dict[str, int]:
     return {toggle.key: what_if(need, (toggle.key,)).saved_bytes for toggle in toggles(need)}
 
 
-@given(needs() | st.sampled_from([transformer(), vmem_blocks()]), st.randoms(use_true_random=False))
+_LARGE = st.sampled_from([made("a transformer of four layers"), made("windows of a kernel")])
+
+
+@given(needs() | _LARGE, st.randoms(use_true_random=False))
 def test_the_order_of_the_buffers_and_which_narrow_type_they_have_do_not_matter(need: Need, chance: Random) -> None:
     order = list(need.buffers)
     chance.shuffle(order)
@@ -98,59 +101,4 @@ def test_toggles_of_the_demo_are_its_advice(name: str) -> None:
 
 
 def test_unknown_keys_change_nothing() -> None:
-    assert what_if(transformer(), ("nonsense", "scoped")).saved_bytes == 0
-
-
-def test_transformer() -> None:
-    need = transformer()
-    assert [(each.key, each.title) for each in toggles(need)] == [
-        ("batch", "batch 64 -> 32"),
-        ("attention", "flash attention"),
-        ("loss", "loss in 8 chunks"),
-        ("remat", "jax.checkpoint around layers"),
-        ("bf16", "activations f32 -> bf16"),
-    ]
-    estimate = what_if(need, {"attention", "loss"})
-    assert estimate.saved_by == {"attention": 12 * GIB - 3 * 132 * MIB, "loss": pytest.approx(10.255 * GIB, rel=1e-3)}
-    assert estimate.used_bytes == pytest.approx(5.94 * GIB, rel=1e-2)
-    assert estimate.sizes[1:4] == (132 * MIB,) * 3  # of each layer the output, and two numbers a row
-
-
-def test_what_is_gone_does_not_count_again() -> None:
-    need = transformer()
-    estimate = what_if(need, {"attention", "remat", "bf16"})
-    alone = what_if(need, {"remat"})
-    assert estimate.saved_by["remat"] == alone.saved_bytes - 2 * (4 * GIB - 132 * MIB)  # of the three logits
-    assert estimate.saved_by["bf16"] == 66 * MIB  # of what is left in float32 the loss's logits stay
-    assert what_if(need, {"batch", "attention"}).saved_by["attention"] == 6 * GIB - 3 * 66 * MIB
-
-
-def test_copies_and_gradients_of_a_scan() -> None:
-    estimate = what_if(adam_scan(), {"gradients", "duplicates", "layout"})
-    assert estimate.saved_by == {"gradients": 12 * GIB, "duplicates": 9 * GIB, "layout": 3 * GIB}
-    assert what_if(adam_scan(), {"duplicates"}).saved_by == {"duplicates": 18 * GIB}  # gradients are narrower then too
-
-
-def test_each_padded_shape_is_a_change() -> None:
-    need = need_of(*(buffer(f"f32[{n},65536,4]{{2,1,0:T(8,128)}}") for n in (8, 16, 32)))
-    found = toggles(need)
-    assert [(each.key, each.title) for each in found] == [
-        ("padding", "less padding of f32[32,65536,4]"),
-        ("padding 2", "less padding of f32[16,65536,4]"),
-        ("padding 3", "less padding of f32[8,65536,4]"),
-    ]
-    assert what_if(need, ("padding 2",)).saved_by == {"padding 2": (512 - 16) * MIB}
-
-
-def test_blocks_of_a_kernel_shrink() -> None:
-    need = vmem_blocks()
-    blocks, one = toggles(need)
-    assert (blocks.key, blocks.title) == ("scoped", "blocks 1/4")
-    assert (one.key, one.title) == ("single", "one buffer for each block")
-    assert what_if(need, {"single"}).used_bytes == 128 * MIB
-    assert what_if(need, {"scoped"}).used_bytes == 64 * MIB
-
-
-def test_a_module_s_vmem_is_left_to_the_compiler() -> None:
-    made = buffer("f32[8,4,2048,2048]{3,2,1,0:T(8,128)S(1)}", "jit(f)/jvp(layer_0)/attention/sub")
-    assert toggles(need_of(made, space="vmem", kind=None)) == ()
+    assert what_if(made("a transformer of four layers"), ("nonsense", "scoped")).saved_bytes == 0
