@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +38,7 @@ from tpuprof.tui.terminal.grammar import BY_NAME, Verb
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import ROW_KEYS, KeyRow, pad, verb_row
 from tpuprof.tui.widgets.line_canvas import ScreenLook
-from tpuprof.tui.widgets.lists.popup import ChoiceList, ChoiceRow, ListPopup
+from tpuprof.tui.widgets.lists.popup import Act, ChoiceList, ChoiceRow, ListPopup, Named, sort_rows
 from tpuprof.tui.widgets.lists.screen import ListScreen
 from tpuprof.tui.widgets.lists.table import RowsView
 from tpuprof.tui.widgets.popup import Lines, TextPopup, meanings
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
 _MODULES, _TALL, _NONE = "modules", 28, dict[str, Any]()
 _TITLES = {_MODULES: "Programs"}
+_WORDS = {"ops": "tiles told least", "arrays": "traffic moves bytes reads", _MODULES: "programs"}
 _OF_RUNS = ("there", "timeline")
 """Keys that lead to pages of a run."""
 _ABOUT = meanings(("", "Other programs of the same place. The one that you choose is A, the one that is shown is B."))
@@ -283,6 +284,19 @@ class ProgramScreen(ListScreen):
             return BY_NAME["pick"].absent
         said, self.at = "It is already shown." if self.at == names[number - 1] else "", names[number - 1]
         return said
+
+    @property
+    def named(self) -> Named:  # type: ignore[override]
+        """The views too, by what they are about."""
+        texts = {key: (f"Show {_TITLES.get(key, key).lower()}", _WORDS.get(key, "")) for key in self.views}
+
+        def found(is_wanted: Callable[[str], bool]) -> Iterator[ChoiceRow[Act]]:
+            for key, (title, words) in texts.items():
+                if is_wanted(f"{title} {words}".casefold()):
+                    yield ChoiceRow((title, "v"), partial(setattr, self, "at", key), synonyms=words)
+            yield from sort_rows(self.listed, is_wanted)
+
+        return found
 
     def _turn(self, by: int) -> None:
         names = [*self.views]

@@ -80,7 +80,9 @@ async def test_another_program_and_back() -> None:
     async with scene(make_demo_app(), ["1", "P"]) as (app, pilot):
         screen = await program_of(app, pilot)
         first = screen.declared.statement
-        await press(pilot, "V", "G", "enter")
+        await press(pilot, "ctrl+p", *"traffic", "enter")
+        assert screen.at == "arrays"
+        await press(pilot, "v", "G", "enter")
         await until(pilot, lambda: not screen.awaited)
         assert "jit_eval_step" in await after(pilot) and screen.declared.statement != first and screen.at == "ops"
         await press(pilot, "escape")
