@@ -47,6 +47,7 @@ TRIES: dict[str, Any] = {
     "(tpuprof.fit('demo').batch, tpuprof.fit('demo').largest)": (8, 12),
     "tpuprof.fit(dump, device='v6e').batch is None": False,
     "tpuprof.memory(dump).modules.values('name')": ["jit_step"],
+    "tpuprof.program(dump, device='v6e').tables()": ("ops", "modules", "arrays"),
     "[tpuprof.open(path).pages for path in (dump, prof, log)]": [("memory", "graph", "program"), ("live-arrays",), ()],
     "tpuprof.open(prof).table('live-arrays')['size_bytes'].max()": 6442450944,
     "{tpuprof.oom(given).page.triages[0].kind for given in (log, text, data_of_log, ValueError(text))}": {"compile"},
