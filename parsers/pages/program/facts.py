@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from tpuprof.parsers.base.errors import ProfileError, behind_wall
@@ -19,7 +20,8 @@ from tpuprof.parsers.formats.hlo.shapes import HOST_MEMORY, Shape, parse_shape, 
 from tpuprof.parsers.formats.mosaic.kernel import Kernel, read_kernel
 from tpuprof.parsers.formats.mosaic.spec import module_bytes
 from tpuprof.parsers.formats.xspace.walk import text
-from tpuprof.parsers.memory.model import HBM, Buffer, ModuleLabel, space_name
+from tpuprof.parsers.memory.model import HBM, Buffer, ModuleLabel, SpaceMemory, space_name
+from tpuprof.parsers.memory.modules.capacity import capacity_of
 from tpuprof.parsers.memory.modules.space_memory import space_memory
 from tpuprof.parsers.pages.program.fingerprint import kernel_and_rest
 from tpuprof.parsers.pages.program.ops import Band, ProgramOp
@@ -155,11 +157,17 @@ def facts_of(module: HloModule, costs: Mapping[str, Cost]) -> dict[tuple[str, st
     }
 
 
+def memory_of(assigned: HloModule, chip: str | None) -> SpaceMemory | None:
+    """What a program takes of a chip's HBM; None where its buffers are not known."""
+    with suppress(ProfileError):
+        return space_memory(assigned, ModuleLabel(assigned.name, None, ""), HBM, capacity_of(chip, HBM))
+    return None
+
+
 def memory_facts(assigned: HloModule) -> Iterator[Fact]:
     """How much HBM a program needs at its peak, and for what, by its buffers; nothing where they are not known."""
-    try:
-        memory = space_memory(assigned, ModuleLabel(assigned.name, None, ""), HBM, None)
-    except ProfileError:
+    memory = memory_of(assigned, None)
+    if memory is None:
         return
     yield Fact("memory", "peak of HBM", memory.peak_bytes, memory.peak_bytes, "", None, NO_TIME)
     yield Fact("memory", "temporaries at that peak", memory.temporaries_bytes, 0, "", None, NO_TIME)

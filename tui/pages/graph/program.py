@@ -11,6 +11,7 @@ from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.text import counted, examples, printable
 from tpuprof.parsers.base.words import factor_text
 from tpuprof.parsers.formats.hlo.files import program_files
+from tpuprof.parsers.memory.model import SpaceMemory
 from tpuprof.parsers.pages.program.arrays import ProgramArray, program_arrays
 from tpuprof.parsers.pages.program.ops import ProgramOp, ProgramRow, program_rows
 from tpuprof.parsers.pages.program.programs import CompiledProgram, programs_of_session, read_program
@@ -195,6 +196,21 @@ _times_of, _with_measured = Later(f"{_OF_PROFILES}times_of"), Later(f"{_OF_PROFI
 _slow_words: Callable[..., list[str]] = Later(f"{_OF_PROFILES}slow_words")
 
 
+_space_memory: Callable[..., SpaceMemory | None] = Later("tpuprof.parsers.pages.program.facts:memory_of")
+_NO_BUFFERS = "the file has no buffer assignment"
+_MEMORY: tuple[Metric[Any], ...] = (
+    attribute("needed_bytes", BYTES, "HBM that it needs", "needs", null=_NO_BUFFERS, name="memory.needed_bytes"),
+    attribute(
+        "headroom_bytes",
+        BYTES,
+        "what is left of the chip's HBM; negative where it does not fit",
+        "to spare",
+        null=f"{_NO_BUFFERS}, or nothing says the chip",
+        name="memory.headroom_bytes",
+    ),
+)
+
+
 class Programs(NamedTuple):
     """The programs of a place, the longest first, the one whose ops and arrays are shown, and what went wrong."""
 
@@ -202,6 +218,7 @@ class Programs(NamedTuple):
     chosen: ProgramRow
     arrays: Sequence[ProgramArray]
     warnings: tuple[str, ...]
+    memory: SpaceMemory | None = None
 
 
 def read(request: ReportRequest) -> Programs:
@@ -234,7 +251,14 @@ def of_program(rows: Sequence[ProgramRow], row: ProgramRow, warnings: Sequence[s
     if row.module is not None:
         find = partial(program_arrays, row.module, row.ops)
         arrays = behind_wall(f"tell what {printable(row.name)} moves", find, failed, is_decoder=True)
-    return Programs(rows, row, arrays or (), tuple(dict.fromkeys(failed)))
+    memory = behind_wall(f"tell the memory of {printable(row.name)}", partial(_memory_of, row), failed, is_decoder=True)
+    return Programs(rows, row, arrays or (), tuple(dict.fromkeys(failed)), memory)
+
+
+def _memory_of(row: ProgramRow) -> SpaceMemory | None:
+    """What a program takes of HBM; None where its buffers are not known."""
+    assigned = row.compiled.assigned() if row.compiled is not None else None
+    return None if assigned is None else _space_memory(assigned, row.chip)
 
 
 def _programs(request: ReportRequest, failed: list[str]) -> Iterator[CompiledProgram]:
@@ -255,17 +279,32 @@ def declare(page: Programs, request: ReportRequest) -> Declared:
     row, most = page.chosen, request.most_rows
     ops = Section(_NEVER_RUN if row.measured is None else _OPS, row.ops, f"Ops of {row.name}", most)
     slow = [] if row.measured is None else _slow_words(row.ops)
-    statement = "; ".join((_statement(row), *_moved(page.arrays), *slow))
+    statement = "; ".join((_statement(row), *_fits(page.memory), *_moved(page.arrays), *slow))
     arrays = Section(_ARRAYS, page.arrays, f"Arrays of {row.name}, and what ops move of them", most)
     return Declared(
         Head(f"Program {row.name}", request.run, (), page.warnings, covers=row.chip or row.origin),
         statement=statement,
-        metrics=lambda: metric_rows(_FIGURES, row),
-        parts=(Metrics(_FIGURES, row), Section(_MODULES, page.rows, "Modules", most), ops, arrays),
+        metrics=lambda: [*metric_rows(_FIGURES, row), *metric_rows(_MEMORY, page)],
+        parts=(
+            Metrics(_FIGURES, row),
+            Metrics(_MEMORY, page),
+            Section(_MODULES, page.rows, "Modules", most),
+            ops,
+            arrays,
+        ),
         csv=ops,
         text=lambda pen: _text(page, statement, (ops, arrays), pen),
         reasons=dict.fromkeys(("chip", "bound_ms"), row.problem) | {"told_ms": row.reason or row.problem},
     )
+
+
+def _fits(memory: SpaceMemory | None) -> Iterator[str]:
+    """Whether its buffers fit, in words."""
+    room = None if memory is None else memory.headroom_bytes
+    if memory is not None and room is None:
+        yield f"needs {binary_size(memory.needed_bytes)} of HBM"
+    elif room is not None:
+        yield f"fits with {binary_size(room)} to spare" if room >= 0 else f"does not fit by {binary_size(-room)}"
 
 
 def _statement(row: ProgramRow) -> str:
@@ -297,4 +336,4 @@ def _text(page: Programs, statement: str, tables: Sequence[Section[Any]], pen: P
     return [*pen.wrap_all(said, "text", [(" ", "text")]), *lines, *pen.notes(page.warnings, ())]
 
 
-REPORT = declared("program", read, declare, (_MODULES, _OPS, _ARRAYS), _FIGURES, csv_table=_OPS)
+REPORT = declared("program", read, declare, (_MODULES, _OPS, _ARRAYS), (*_FIGURES, *_MEMORY), csv_table=_OPS)
