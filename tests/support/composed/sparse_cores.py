@@ -45,7 +45,6 @@ BOUND = Shape(gather=(10, 600), gather_done=(200, 420), scatter=(700, 260), scat
 UNUSED = Shape(gather=(0, 0), scatter=(0, 0))
 """No op runs on it."""
 
-_CALLS = {"gather": "embed.call-start", "scatter": "update.call-start"}
 _ON_SPARSE_CORE = 'async_execution_thread="sparsecore"'
 _TEXTS = {
     "embed.call-start": f"%embed.call-start = ((s32[4096]), f32[4096,128]) call-start(%ids), {_ON_SPARSE_CORE}",

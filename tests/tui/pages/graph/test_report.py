@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 from tests.support.app.stage import demo_session
 from tests.support.files.hlo_graphs import small_programs
@@ -20,7 +19,6 @@ from tpuprof.tui.pages.graph.export import made
 from tpuprof.tui.pages.graph.report import REPORT, GraphReport
 from tpuprof.tui.report.page import TextLook
 
-GOLDEN = Path(__file__).parent / "golden"
 RUN = Run("run", "/logs/run", (), ())
 LOOKS = {"80": TextLook(80, False, False), "120": TextLook(120, False, False)}
 

@@ -74,39 +74,6 @@ def test_nobody_says_that_cores_arrive_together_whose_partners_are_not_shown() -
     assert "arrive together" in the("collective", evidence(proof.grid, [replace(ONLY, text=whole)])).evidence[-1]
 
 
-# --- causes --------------------------------------------------------------------------------------------------------
-
-TO_ALL = Op("all-to-all.3", "all-to-all", 760)
-
-
-def experts(extra: float) -> Evidence:
-    """Four cores; in each step another one has more to compute, and the others wait in an all-to-all."""
-    busy = np.full((4, 10), 80.0)
-    for step in range(10):
-        busy[step % 4, step] += extra
-    waits = busy.max(axis=0) - busy + 4
-    classes = {"compute": busy, "collective": waits}
-    return evidence(grid(classes, cores=4, collectives={"all-to-all.3": waits}), [TO_ALL])  # type: ignore[arg-type]
-
-
-def behind(idle: float) -> Evidence:
-    """The same, where one core waits for the busiest behind the end of its program in place of the collective."""
-    busy = np.full((4, 10), 80.0)
-    busy[2] += 20
-    waits = busy.max(axis=0) - busy
-    waits[3] = 0
-    at_end = np.zeros((4, 10))
-    at_end[3] = 20
-    others = np.zeros((4, 10))
-    others[3] = idle - 20
-    classes = {"compute": busy, "collective": waits + 1, "idle": at_end + others}
-    return evidence(grid(classes, cores=4, collectives={"all-to-all.3": waits + 1}, barriers=at_end), [TO_ALL])  # type: ignore[arg-type]
-
-
-def test_even_experts_are_none() -> None:
-    assert found("imbalance", experts(1)) is None
-
-
 def test_collectives_that_take_longer_at_a_rhythm_are_told_with_it() -> None:
     times = np.where(np.arange(12) % 4 == 3, 60.0, 2.0)
     finding = the("collective", evidence(grid({"vector": 80, "collective": times}, steps=12), [ONLY]))

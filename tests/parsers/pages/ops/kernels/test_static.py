@@ -12,7 +12,6 @@ from tpuprof.parsers.formats.llo.schedule import UNITS, Instructions, LloAllocat
 from tpuprof.parsers.pages.ops.kernels.static import StaticSchedule, static_schedule
 
 SLOTS = (2, 2, 4, 1, 3, 2, 2)
-NONE = np.zeros(0, np.int64)
 
 
 def schedule(turns: int = 16) -> Schedule:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -17,7 +16,6 @@ from tpuprof.tui.cli.arguments.app import OOM_FORMATS
 from tpuprof.tui.pages import command_named
 from tpuprof.tui.report.page import TextLook
 
-GOLDEN = Path(__file__).parent / "golden"
 LOOK = TextLook(100, False, False)
 
 
