@@ -3,63 +3,53 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.parsers.files.layouts import CONTENT, NOON, hosts, names, put, refused, run_folder
-from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
-from tpuprof.parsers.files.folder_search import NO_HOST_NAME
-from tpuprof.parsers.files.logdir import HostFile, Logdir, open_logdir
+from tests.parsers.files.layouts import LAYOUTS, hosts, lay_out, names, put, refused, run_folder
+from tests.support.golden import check_golden
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Problem, ProfileError
+from tpuprof.parsers.files.folder_search import SearchLimits
+from tpuprof.parsers.files.logdir import Logdir, open_logdir
 
-# --- every part of the layout leads to the runs
-
-
-@pytest.mark.parametrize("levels", [0, 1, 2, 3, 4, 5])
-def test_any_part_of_the_layout_opens(tmp_path: Path, levels: int) -> None:
-    """The run folder, plugins/profile, plugins, the logdir and folders above it."""
-    folder = run_folder(tmp_path / "experiment" / "logs", hosts=["host0", "host1"])
-    start = folder
-    for _ in range(levels):
-        start = start.parent
-    found = open_logdir(str(start))
-    assert found.query == str(start)
-    assert names(found) == ["2026_11_20_18_04_33"]
-    assert [run.path for run in found.runs] == [str(folder)]
-    assert hosts(found.runs[0]) == ["host0", "host1"]
-    assert found.problems == found.runs[0].problems == ()
-    assert len(found.searched) == 1
-    assert f"in {levels + 1} folder" in found.searched[0]
-    assert "2 profile files in 1 run" in found.searched[0]
+# --- what is found
 
 
-def test_a_host_file_tells_its_facts(tmp_path: Path) -> None:
-    path = put(tmp_path / "run" / "t1v-n-0.example.com.xplane.pb", b"x" * 1234, NOON + 5)
-    packed = put(tmp_path / "run" / "t1v-n-1.xplane.pb.gz", b"y" * 100, NOON + 9)
-    (run,) = open_logdir(str(tmp_path)).runs
-    assert run.hosts == (
-        HostFile("t1v-n-0.example.com", str(path), 1234, NOON + 5, False),
-        HostFile("t1v-n-1", str(packed), 100, NOON + 9, True),
-    )
-    assert run.size_bytes == 1334
-    assert run.modified == run.time == NOON + 9
+def told(query: str) -> Iterator[str]:
+    """All that is said of a path: its runs with their hosts and problems, and how they were searched for."""
+    try:
+        found = open_logdir(query)
+    except ProfileError as error:
+        yield f"refused, {error.code}, exit code {error.exit_code}: {error.sentence} ({error.hint})"
+        return
+    for run in found.runs:
+        yield f"run {run.name}, {run.path}, {run.size_bytes} bytes, written at {run.modified:.0f}"
+        for host in run.hosts:
+            yield f"    host {host.host}, {host.path}, {host.size_bytes} bytes{', packed' * host.packed}"
+        yield from told_problems(run.problems, "    ")
+    yield from told_problems(found.problems)
+    yield from (f"searched: {line}" for line in found.searched)
 
 
-def test_hosts_are_in_natural_order(tmp_path: Path) -> None:
-    run_folder(tmp_path, hosts=["host10", "host2", "host1", "a", "host02"])
-    assert hosts(open_logdir(str(tmp_path)).runs[0]) == ["a", "host1", "host02", "host2", "host10"]
+def told_problems(problems: Iterable[Problem], indent: str = "") -> Iterator[str]:
+    for each in problems:
+        yield f"{indent}{each.code}, {each.subject}: {each.sentence}{f' ({each.hint})' if each.hint else ''}"
 
 
-@pytest.mark.parametrize("name", [".xplane.pb", "xplane.pb", ".xplane.pb.gz"])
-def test_a_file_without_a_host_name(tmp_path: Path, name: str) -> None:
-    put(tmp_path / "run" / name)
-    assert hosts(open_logdir(str(tmp_path / "run")).runs[0]) == [NO_HOST_NAME]
-
-
-@pytest.mark.parametrize("name", ["axplane.pb", "host.xplane.pb.tmp", "._host.xplane.pb", "xplane.pbx", "host.pb"])
-def test_names_that_are_no_profiles(tmp_path: Path, name: str) -> None:
-    put(tmp_path / "run" / name)
-    assert refused(tmp_path).code == "not_found"
+def test_what_is_found_is_what_it_was_word_by_word(tmp_path: Path) -> None:
+    """In each of the layouts, which are named by what they show."""
+    lines: list[str] = []
+    for number, (name, layout) in enumerate(LAYOUTS.items()):
+        folder = tmp_path / str(number) / "here"
+        folder.mkdir(parents=True)
+        lay_out(folder, layout["files"])
+        for query in layout["queries"]:
+            lines += ["", f"# {name}: {query}".replace("\0", " and ")]
+            lines += [line.replace(str(folder), "DIR") for line in told(query.replace("DIR", str(folder)))]
+    assert all(line.isprintable() for line in lines)
+    check_golden(Path(__file__).with_name("layouts.txt"), "".join(f"{line}\n" for line in lines[1:]))
 
 
 def test_ways_to_write_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,49 +77,7 @@ def test_ways_to_write_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert open_logdir(tmp_path / "logs").runs[0].hosts, "path objects are paths too"
 
 
-def test_files_in_an_ordinary_folder_are_a_run(tmp_path: Path) -> None:
-    put(tmp_path / "copied" / "host0.xplane.pb")
-    put(tmp_path / "copied" / "notes.txt")
-    put(tmp_path / "copied" / "deeper" / "host1.xplane.pb")
-    assert sorted(names(open_logdir(str(tmp_path)))) == ["copied", "deeper"]
-
-
-def test_a_folder_named_like_a_profile_is_a_folder(tmp_path: Path) -> None:
-    put(tmp_path / "odd.xplane.pb" / "host0.xplane.pb")
-    assert names(open_logdir(str(tmp_path))) == ["odd.xplane.pb"]
-    assert names(open_logdir(f"{tmp_path}/*.pb")) == ["odd.xplane.pb"]
-
-
 # --- single files
-
-
-def test_a_single_file_is_a_run_of_its_own(tmp_path: Path) -> None:
-    folder = run_folder(tmp_path, hosts=["host0", "host1", "host2"])
-    put(folder / "host3.xplane.pb", b"")
-    put(folder / "cache_version.txt")
-    found = open_logdir(str(folder / "host1.xplane.pb"))
-    (run,) = found.runs
-    assert run.name == "2026_11_20_18_04_33"
-    assert run.path == run.hosts[0].path == str(folder / "host1.xplane.pb")
-    assert hosts(run) == ["host1"]
-    assert run.problems == ()
-    assert found.searched == (
-        f"opened only {folder}/host1.xplane.pb; left out 3 profile files beside: open the folder for all hosts",
-    )
-
-
-def test_a_single_file_without_siblings_mentions_none(tmp_path: Path) -> None:
-    path = put(tmp_path / "bench-v5p" / "host1.xplane.pb")
-    found = open_logdir(str(path))
-    assert names(found) == ["bench-v5p"]
-    assert found.searched == (f"opened only {path}",)
-
-
-@pytest.mark.parametrize("folder", ["tmp", "Downloads", "logs", "traces"])
-def test_where_the_folder_says_nothing_the_file_names_the_run(tmp_path: Path, folder: str) -> None:
-    put(tmp_path / folder / "before-remat.xplane.pb.gz")
-    assert names(open_logdir(str(tmp_path / folder / "before-remat.xplane.pb.gz"))) == ["before-remat"]
-    assert names(open_logdir(str(tmp_path / folder))) == [folder]
 
 
 def test_a_file_in_the_home_folder_names_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,48 +86,7 @@ def test_a_file_in_the_home_folder_names_the_run(tmp_path: Path, monkeypatch: py
     assert names(open_logdir("~/mine.xplane.pb")) == ["mine"]
 
 
-@pytest.mark.parametrize("content", [CONTENT, b"\x1f\x8b\x08", b"\x22\x05host0"])
-def test_a_profile_under_any_name_opens_when_it_is_named(tmp_path: Path, content: bytes) -> None:
-    path = put(tmp_path / "renamed" / "profile.bin", content)
-    (run,) = open_logdir(str(path)).runs
-    assert hosts(run) == ["profile.bin"]
-    assert refused(path.parent).code == "not_found"  # but it is not looked for
-
-
-def test_a_file_that_is_no_profile(tmp_path: Path) -> None:
-    error = refused(put(tmp_path / "README.md", b"# Read me"))
-    assert (error.code, error.exit_code) == ("not_a_profile", EXIT_NOT_FOUND)
-    assert "README.md is a text, not a profile." in error.sentence
-    error = refused(put(tmp_path / "zeros", bytes(9)))
-    assert (error.code, error.exit_code) == ("not_found", EXIT_NOT_FOUND)
-    assert "zeros is not a profile" in error.sentence
-
-
-@pytest.mark.parametrize("name", ["jit_step(42).hlo_proto.pb", "ALL_HOSTS.op_stats_v2.pb", "cache_version.txt"])
-def test_a_file_beside_a_profile_opens_its_folder(tmp_path: Path, name: str) -> None:
-    found = open_logdir(str(put(run_folder(tmp_path, hosts=["host0", "host1"]) / name)))
-    assert hosts(found.runs[0]) == ["host0", "host1"]
-    assert "opened its folder" in found.searched[0]
-    alone = refused(put(tmp_path / "elsewhere" / name))
-    assert (alone.code, alone.exit_code) == ("not_found", EXIT_NOT_FOUND)
-    assert "no profile (*.xplane.pb) is beside it" in alone.sentence
-
-
-def test_an_event_file_opens_the_logdir_that_it_lies_in(tmp_path: Path) -> None:
-    run_folder(tmp_path / "train")
-    found = open_logdir(str(put(tmp_path / "train" / "events.out.tfevents.1700000000.host")))
-    assert names(found) == ["2026_11_20_18_04_33"]
-    assert "TensorBoard event file" in found.searched[0]
-
-
 # --- order and names of runs
-
-
-def test_newest_first_by_the_time_in_the_name(tmp_path: Path) -> None:
-    """Whatever the files' own times are: copying changes those."""
-    for name, modified in (("2026_11_20_18_04_33", 1.0), ("2026_11_20_18_04_34", 0.0), ("2025_01_02_03_04_05", 9e9)):
-        put(tmp_path / "plugins" / "profile" / name / "h.xplane.pb", modified=modified)
-    assert names(open_logdir(str(tmp_path))) == ["2026_11_20_18_04_34", "2026_11_20_18_04_33", "2025_01_02_03_04_05"]
 
 
 def test_other_names_go_by_modification_time(tmp_path: Path) -> None:
@@ -198,33 +105,6 @@ def test_a_time_with_a_tail_counts_and_one_with_more_digits_does_not(tmp_path: P
     times = {run.name: run.time for run in open_logdir(str(tmp_path)).runs}
     assert times["2026_11_20_18_04_33-warm"] > 1e9
     assert times["2026_11_20_18_04_330"] == 5.0
-
-
-def test_ties_go_by_name(tmp_path: Path) -> None:
-    for name in ("b", "a10", "a9"):
-        put(tmp_path / name / "h.xplane.pb")
-    assert names(open_logdir(str(tmp_path))) == ["a9", "a10", "b"]
-
-
-def test_runs_of_one_name_are_told_apart_by_their_logdir(tmp_path: Path) -> None:
-    for part in ("train", "validation"):
-        run_folder(tmp_path / "job" / part)
-    run_folder(tmp_path / "job" / "train", "2024_01_01_00_00_00")
-    found = open_logdir(str(tmp_path))
-    assert names(found) == ["train/2026_11_20_18_04_33", "validation/2026_11_20_18_04_33", "2024_01_01_00_00_00"]
-    assert found.runs[0].time == found.runs[1].time > found.runs[2].time
-
-
-def test_a_logdir_inside_another(tmp_path: Path) -> None:
-    run_folder(tmp_path)
-    run_folder(tmp_path / "eval")
-    assert names(open_logdir(str(tmp_path))) == ["2026_11_20_18_04_33", "eval/2026_11_20_18_04_33"]
-
-
-def test_one_name_twice_in_one_logdir(tmp_path: Path) -> None:
-    run_folder(tmp_path, "r")
-    put(tmp_path / "r" / "h.xplane.pb")
-    assert names(open_logdir(str(tmp_path))) == ["plugins/profile/r", "r"]
 
 
 # --- finding a run by name
@@ -270,3 +150,82 @@ def test_find_run_by_the_folder_where_logdirs_are_in_front(tmp_path: Path) -> No
 def test_find_run_without_runs() -> None:
     with pytest.raises(ProfileError, match="there is none"):
         Logdir("x", (), (), ()).find_run()
+
+
+# --- globs
+
+
+def test_relative_globs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = put(tmp_path / "a" / "host0.xplane.pb").parent
+    monkeypatch.chdir(tmp_path)
+    assert open_logdir("*").runs[0].path == "a"
+    assert open_logdir("./*/h*").runs[0].path == "a/host0.xplane.pb"
+    assert open_logdir("**").runs[0].path == "a"
+    monkeypatch.chdir(folder)
+    (run,) = open_logdir("*").runs
+    assert (run.name, run.path) == ("a", "host0.xplane.pb")
+    (run,) = open_logdir("**").runs
+    assert (run.name, hosts(run)) == ("a", ["host0"])
+
+
+# --- bounds
+
+
+def test_the_depth_bound(tmp_path: Path) -> None:
+    put(tmp_path / "a" / "b" / "near" / "h.xplane.pb")
+    put(tmp_path / "a" / "b" / "c" / "far" / "h.xplane.pb")
+    found = open_logdir(str(tmp_path), SearchLimits(max_depth=3))
+    assert names(found) == ["near"]
+    assert found.searched[1:] == ("not searched: 1 folder below level 3",)
+    assert "not searched: 1 folder below level 1" in refused(tmp_path, SearchLimits(max_depth=1)).sentence
+    assert len(open_logdir(str(tmp_path)).runs) == 2
+
+
+def test_the_entry_bound(tmp_path: Path) -> None:
+    """Nearer folders are looked into first, so what a bound leaves out is what is far away."""
+    for number in range(20):
+        put(tmp_path / "data" / f"{number}" / "checkpoint")
+    put(tmp_path / "near" / "h.xplane.pb")
+    found = open_logdir(str(tmp_path), SearchLimits(max_entries=25))
+    assert names(found) == ["near"]
+    assert any("stopped after 25 folder entries" in line for line in found.searched)
+    assert "stopped after 3 folder entries" in refused(tmp_path, SearchLimits(max_entries=3)).sentence
+    assert open_logdir(str(tmp_path)).searched[1:] == ()
+
+
+def test_plugins_come_before_everything_else(tmp_path: Path) -> None:
+    for number in range(30):
+        put(tmp_path / f"checkpoint{number}" / "weights" / "w")
+    run_folder(tmp_path)
+    assert len(open_logdir(str(tmp_path), SearchLimits(max_entries=40)).runs) == 1
+
+
+def test_bounds_hold_for_globs(tmp_path: Path) -> None:
+    for number in range(30):
+        put(tmp_path / f"d{number:02}" / "h.xplane.pb")
+    found = open_logdir(f"{tmp_path}/*/*", SearchLimits(max_entries=12))
+    assert 0 < len(found.runs) <= 12
+    assert any("stopped after 12 folder entries" in line for line in found.searched)
+    assert "stopped after 12" in refused(f"{tmp_path}/*/x*", SearchLimits(max_entries=12)).sentence
+    shallow = refused(f"{tmp_path}/**/*.pb", SearchLimits(max_depth=0))
+    assert "matches nothing; not searched: 30 folders below level 0" in shallow.sentence
+
+
+def test_a_search_opens_no_more_than_profiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And no byte of them is read, so that a folder on a bucket mount costs no download."""
+    folder = run_folder(tmp_path)
+    put(folder / "ALL_HOSTS.op_stats_v2.pb")
+    put(folder / "host1.xplane.riegeli")
+    opened: list[str] = []
+    real = os.open
+
+    def counting(path: str, flags: int, *rest: int, **more: int) -> int:
+        if not flags & os.O_DIRECTORY:
+            opened.append(os.path.basename(path))
+        return real(path, flags, *rest, **more)
+
+    monkeypatch.setattr(os, "open", counting)
+    before = sorted(path.stat().st_atime_ns for path in folder.iterdir())
+    open_logdir(str(tmp_path))
+    assert opened == ["host0.xplane.pb", "host1.xplane.riegeli"]
+    assert sorted(path.stat().st_atime_ns for path in folder.iterdir()) == before

@@ -1,19 +1,24 @@
-"""Files and folders that hold no profile: each is a problem that says what it is."""
+"""Files and folders that hold no profile, paths that lead nowhere, and hostile names: each is said."""
 
 from __future__ import annotations
 
 import errno
 import os
+import shlex
 import socket
+import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tests.parsers.files.layouts import CONTENT, NOON, codes, hosts, names, put, refused, run_folder
-from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE
+from tests.parsers.files.layouts import codes, hosts, names, put, refused, run_folder
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, ProfileError
+from tpuprof.parsers.files.folder_search import SearchLimits
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.tui.cli.main import main
 
@@ -102,181 +107,10 @@ def test_permissions_for_real() -> None:
     assert (error.code, inside.code) == ("unreadable", "unreadable")
 
 
-@pytest.mark.parametrize(
-    ("end", "is_double"), [(".xplane.riegeli", True), (".xplane.pb.gz", True), (".trace.json.gz", False)]
-)
-def test_what_stands_in_for_an_empty_profile(tmp_path: Path, end: str, is_double: bool) -> None:
-    """Past 2 GB a profile is left empty, and one in records or a trace is written; naming it leads to the other.
-
-    Where the whole profile is there, what is beside it is left alone; named itself, it is opened.
-    """
-    folder = run_folder(tmp_path, hosts=["host1"])
-    put(folder / "host0.xplane.pb", b"")
-    put(folder / f"host0{end}")
-    put(folder / f"host1{end}")
-    put(folder / "perfetto_trace.json.gz")
-    (run,) = open_logdir(str(tmp_path)).runs
-    assert [os.path.basename(host.path) for host in run.hosts] == [f"host0{end}", "host1.xplane.pb"]
-    assert hosts(run) == ["host0", "host1"] and [host.packed for host in run.hosts] == [True, False]
-    assert codes(run.problems) == ["empty_file"] + ["duplicate_host"] * is_double
-    assert run.problems[0].sentence.endswith(f"host0.xplane.pb holds 0 bytes; host0{end} beside it is read instead.")
-    found = open_logdir(str(folder / f"host1{end}"))
-    assert [os.path.basename(host.path) for host in found.runs[0].hosts] == [f"host1{end}"]
-    if end.endswith("pb.gz"):
-        return
-    found = open_logdir(str(folder / "host0.xplane.pb"))
-    assert [os.path.basename(host.path) for host in found.runs[0].hosts] == [f"host0{end}"]
-    assert found.searched[0] == f"host0.xplane.pb holds 0 bytes: opened host0{end} beside it"
-    put(folder / f"host0{end}", b"")
-    (run,) = open_logdir(str(folder / "host0.xplane.pb")).runs
-    assert codes(run.problems) == ["empty_file"]
-
-
-@pytest.mark.parametrize(
-    ("names", "read"),
-    [
-        (("h.trace.json.gz", "perfetto_trace.json.gz"), ["h.trace.json.gz"]),
-        (("h.trace.json", "h.trace.json.gz", "g.trace.json"), ["g.trace.json", "h.trace.json"]),
-        (("perfetto_trace.json.gz",), ["perfetto_trace.json.gz"]),
-    ],
-)
-def test_traces_are_a_run_where_nothing_else_is_left(tmp_path: Path, names: tuple[str, ...], read: list[str]) -> None:
-    folder = run_folder(tmp_path, hosts=())
-    for name in names:
-        put(folder / name)
-    for query in (tmp_path, folder, folder / "*"):
-        (run,) = open_logdir(str(query)).runs
-        assert [os.path.basename(host.path) for host in run.hosts] == read
-        assert set(codes(run.problems)) <= {"duplicate_host"}
-
-
-@pytest.mark.parametrize("name", ["host0.xplane.pb", "host0.xplane.riegeli"])
-def test_a_run_with_nothing_but_problems_is_listed(tmp_path: Path, name: str) -> None:
-    """Named itself or found: the error says why, rather than that nothing is there."""
-    path = put(run_folder(tmp_path, hosts=()) / name, b"", NOON + 3)
-    for query in (path, tmp_path):
-        (run,) = open_logdir(str(query)).runs
-        assert run.hosts == ()
-        assert len(run.problems) == 1
-        assert run.size_bytes == 0
-        assert run.modified == NOON + 3
-
-
-def test_the_newest_run_stays_the_newest_when_it_failed(tmp_path: Path) -> None:
-    """An older run in its place would be read as the new one's result."""
-    run_folder(tmp_path, "2026_01_01_00_00_00")
-    put(run_folder(tmp_path, "2026_01_02_00_00_00", hosts=()) / "h.xplane.pb", b"")
-    assert codes(open_logdir(str(tmp_path)).find_run().problems) == ["empty_file"]
-
-
-@pytest.mark.parametrize(
-    ("make", "code", "exit_code"),
-    [
-        (lambda path: path.write_bytes(b""), "empty_file", EXIT_UNREADABLE),
-        (os.mkfifo, "not_a_file", EXIT_UNREADABLE),
-        (lambda path: path.symlink_to("/dev/zero"), "not_a_file", EXIT_UNREADABLE),
-        (lambda path: path.symlink_to("nowhere"), "dangling_link", EXIT_NOT_FOUND),
-        (lambda path: path.symlink_to(path), "dangling_link", EXIT_NOT_FOUND),
-    ],
-)
-def test_an_odd_file_given_by_name(tmp_path: Path, make: Callable[[Path], object], code: str, exit_code: int) -> None:
-    """A pipe is not waited on: there is no writer here."""
-    make(tmp_path / "thing")
-    error = refused(tmp_path / "thing")
-    assert (error.code, error.exit_code) == (code, exit_code)
-
-
 def test_a_file_that_cannot_be_read_given_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = put(tmp_path / "thing")
     deny(monkeypatch, "thing", "open")
     assert refused(path).code == "unreadable"
-
-
-def test_a_host_counts_once(tmp_path: Path) -> None:
-    """Links within a run, hard ones too, and a gzipped copy beside the plain file."""
-    folder = run_folder(tmp_path, hosts=["host1", "host2", "host3"])
-    (folder / "0-latest.xplane.pb").symlink_to("host1.xplane.pb")
-    os.link(folder / "host2.xplane.pb", folder / "host2-again.xplane.pb")
-    put(folder / "host3.xplane.pb.gz")
-    (run,) = open_logdir(str(tmp_path)).runs
-    assert len(run.hosts) == 3
-    assert [host.packed for host in run.hosts] == [False] * 3
-    assert "0-latest" not in hosts(run)
-    assert codes(run.problems) == ["duplicate_host"] * 3
-    assert "host3.xplane.pb.gz is left out: host3.xplane.pb is the same host" in str(run.problems)
-
-
-def test_a_link_to_a_profile_elsewhere_is_a_host(tmp_path: Path) -> None:
-    target = put(tmp_path / "store" / "blob-1f3a")
-    folder = run_folder(tmp_path / "logs", hosts=())
-    folder.mkdir(parents=True)
-    (folder / "host0.xplane.pb").symlink_to(target)
-    (run,) = open_logdir(str(tmp_path / "logs")).runs
-    assert hosts(run) == ["host0"]
-    assert run.hosts[0].size_bytes == len(CONTENT)
-
-
-# --- XProf's own files
-
-
-XPROF_FILES = (
-    "ALL_HOSTS.op_stats_v2.pb",
-    "ALL_HOSTS.smart_suggestion.pb",
-    "ALL_HOSTS.dcn_collective_stats.pb",
-    "host0.SSTABLE",
-    "host0.metadata.SSTABLE",
-    "host0.trie.SSTABLE",
-    "cache_version.txt",
-    ".cached_tools.json",
-)
-
-
-def test_xprofs_files_are_one_note(tmp_path: Path) -> None:
-    folder = run_folder(tmp_path)
-    for name in (*XPROF_FILES, "jit_step(42).hlo_proto.pb"):
-        put(folder / name, b"")
-    (run,) = open_logdir(str(tmp_path)).runs
-    assert hosts(run) == ["host0"]
-    assert codes(run.problems) == ["xprof_cache"]
-    assert "XProf keeps 9 files" in run.problems[0].sentence
-    assert "not touched" in run.problems[0].sentence
-    assert run.problems[0].hint == ""
-
-
-def test_saved_hlo_modules_alone_are_no_problem(tmp_path: Path) -> None:
-    folder = run_folder(tmp_path)
-    put(folder / "jit_step(42).hlo_proto.pb")
-    put(folder / "host0.trace.json.gz")
-    assert open_logdir(str(tmp_path)).runs[0].problems == ()
-
-
-def test_caches_without_a_profile_are_no_run(tmp_path: Path) -> None:
-    put(tmp_path / "somewhere" / "table.SSTABLE")
-    assert refused(tmp_path).code == "not_found"
-
-
-# --- run folders without a profile
-
-
-def test_an_empty_run_folder_is_named_beside_good_runs(tmp_path: Path) -> None:
-    run_folder(tmp_path, "2026_01_01_00_00_00")
-    run_folder(tmp_path, "2026_01_02_00_00_00", hosts=()).mkdir()
-    put(run_folder(tmp_path, "2026_01_03_00_00_00", hosts=()) / "h.hlo_proto.pb")
-    run_folder(tmp_path / "plugins" / "profile" / "nested", "2026_01_04_00_00_00")
-    found = open_logdir(str(tmp_path))
-    assert names(found) == ["2026_01_04_00_00_00", "2026_01_03_00_00_00", "2026_01_02_00_00_00", "2026_01_01_00_00_00"]
-    assert [codes(run.problems) for run in found.runs] == [[], ["no_profile"], ["no_profile"], []]
-    assert "only h.hlo_proto.pb" in found.runs[1].problems[0].sentence
-    assert "is empty" in found.runs[2].problems[0].sentence
-    assert found.runs[2].modified > 0
-
-
-def test_nothing_but_empty_run_folders_is_nothing_found(tmp_path: Path) -> None:
-    run_folder(tmp_path, hosts=()).mkdir(parents=True)
-    error = refused(tmp_path)
-    assert (error.code, error.exit_code) == ("not_found", EXIT_NOT_FOUND)
-    assert "2026_11_20_18_04_33" in error.hint
-    assert "stop_trace" in error.hint
 
 
 # --- what may not be listed
@@ -329,3 +163,140 @@ def test_a_path_that_may_not_be_looked_up(tmp_path: Path, monkeypatch: pytest.Mo
     deny(monkeypatch, "logs", "lstat")
     error = refused("/closed/logs")
     assert (error.code, error.exit_code) == ("unreadable", EXIT_UNREADABLE)
+
+
+# --- nothing there
+
+
+def test_nothing_found_counts_what_it_does_not_name(tmp_path: Path) -> None:
+    for number in range(1200):
+        put(tmp_path / f"{number:04}.txt")
+    assert ", 0005.txt and 1,194 more." in refused(tmp_path).sentence
+
+
+def test_a_path_that_does_not_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path / "experiments" / "h.xplane.pb")
+    error = refused(tmp_path / "experimets" / "logs")
+    assert (error.code, error.exit_code) == ("not_found", EXIT_NOT_FOUND)
+    assert f"nearest folder that does is {tmp_path}, which holds experiments" in error.sentence
+    assert error.hint == f"did you mean {tmp_path}/experiments?"
+    monkeypatch.chdir(tmp_path)
+    assert refused("experimets").hint == "did you mean experiments?"
+    assert "which holds h.xplane.pb" in refused("experiments/h.xplane.pb/more").sentence
+    (tmp_path / "void").mkdir()
+    assert "which is empty or may not be listed" in refused(tmp_path / "void" / "x").sentence
+
+
+@pytest.mark.parametrize("path", ["", "\0", "a\0b*", "\ud800", "x" * 5000, "///nonexistent", "~nobody-here/x", "-"])
+def test_paths_that_cannot_be(path: str) -> None:
+    error = refused(path)
+    assert (error.code, error.exit_code) == ("not_found", EXIT_NOT_FOUND)
+
+
+def test_the_current_folder_was_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    error = refused(".")
+    assert error.code == "not_found"
+    assert "current folder" in error.sentence
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def no_fsspec(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where fsspec is not installed."""
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+
+
+GCS = "pip install 'tpuprof-tui[gcs]', or: gcloud storage cp -r "
+
+
+@pytest.mark.usefixtures("no_fsspec")
+@pytest.mark.parametrize(
+    ("url", "hint"),
+    [
+        ("gs://bucket/train/logs/", f"{GCS}gs://bucket/train/logs . && tpuprof-tui ./logs"),
+        ("gs://bucket", f"{GCS}gs://bucket . && tpuprof-tui ./bucket"),
+        ("gs://b/my logs", f"{GCS}'gs://b/my logs' . && tpuprof-tui './my logs'"),
+        ("gs://b/runs/*", f"{GCS}'gs://b/runs/*' . && tpuprof-tui './*'"),
+        (
+            "s3://b/logs",
+            "pip install 'tpuprof-tui[remote]' s3fs, "
+            "or: aws s3 cp --recursive s3://b/logs ./logs && tpuprof-tui ./logs",
+        ),
+        ("https://example.com/x.xplane.pb", "pip install 'tpuprof-tui[remote]'"),
+    ],
+)
+def test_urls_without_fsspec(url: str, hint: str) -> None:
+    error = refused(url)
+    assert (error.code, error.exit_code) == ("driver_missing", EXIT_NOT_FOUND)
+    assert error.hint == hint
+    assert error.sentence == f"{url.partition(':')[0]}:// paths need fsspec, which is not installed."
+
+
+@pytest.mark.usefixtures("no_fsspec")
+def test_the_copy_line_is_safe_to_paste() -> None:
+    hint = refused("gs://b/$(reboot);x").hint.partition("or: ")[2]
+    assert shlex.split(hint)[4:] == ["gs://b/$(reboot);x", ".", "&&", "tpuprof-tui", "./$(reboot);x"]
+
+
+def test_a_local_folder_that_looks_like_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path / "gs:" / "run" / "h.xplane.pb")
+    monkeypatch.chdir(tmp_path)
+    assert names(open_logdir("gs://run")) == ["run"]
+
+
+# --- hostile names
+
+
+HOSTILE = [
+    "\x1b[2J\x1b]0;x\x07",
+    "line\nbreak",
+    "\u202egpj",
+    "caf\udce9",
+    "[red]markup[b]",
+    " ",
+    "--help",
+    "'; rm -rf ~",
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_are_kept_and_neutralised_in_sentences(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / name
+    put(folder / f"{name}.xplane.pb")
+    put(folder / f"{name}2.xplane.pb", b"")
+    put(folder / f"{name}.SSTABLE")
+    found = open_logdir(str(tmp_path))
+    (run,) = found.runs
+    assert (run.name, hosts(run)) == (name, [name])
+    assert os.path.isfile(run.hosts[0].path)
+    assert codes(run.problems) == ["empty_file", "xprof_cache"]
+    alone = open_logdir(str(folder / f"{name}.xplane.pb"))
+    printed = [text for problem in run.problems for text in (problem.subject, problem.sentence, problem.hint)]
+    assert all(text.isprintable() for text in (*printed, *found.searched, *alone.searched))
+    assert names(open_logdir(str(folder))) == [name]
+    with pytest.raises(ProfileError) as caught:
+        found.find_run("no such run")
+    assert caught.value.sentence.isprintable()
+    refused(tmp_path / name / "missing")
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+    refused(f"gs://{name}/x")
+
+
+@given(st.lists(st.sampled_from(["a", "*", "?", "[", "]", "/", "**", "~", ":", "\\", "\n", "!", "-"]), max_size=8))
+def test_any_text_is_answered_with_a_logdir_or_a_sentence(parts: list[str]) -> None:
+    """Inside an empty folder of its own, so that no text reaches far."""
+    with tempfile.TemporaryDirectory() as folder:
+        put(Path(folder) / "a" / "a.xplane.pb")
+        text = f"{folder}/" + "".join(parts)
+        try:
+            found = open_logdir(text, SearchLimits(max_entries=50, max_depth=2))
+        except ProfileError as error:
+            assert error.exit_code in (EXIT_NOT_FOUND, EXIT_UNREADABLE)
+            assert error.sentence.isprintable()
+        else:
+            assert [hosts(run) for run in found.runs] == [["a"]]
