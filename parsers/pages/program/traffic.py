@@ -85,8 +85,9 @@ def _of_user(module: HloModule, user: hlo_pb2.HloInstructionProto, place: int, w
     Args:
         callers: the fusions that it is in, the innermost last, each with the id of its root.
     """
-    if user.opcode in _TAKES and place == 0:
-        return size_of(user.shape)
+    if user.opcode.removesuffix(b"-start") in _TAKES and place == 0:
+        is_begun = user.opcode.endswith(b"-start") and len(user.shape.tuple_shapes) > 1  # its result is the second part
+        return size_of(user.shape.tuple_shapes[1] if is_begun else user.shape)
     if user.opcode in _UPDATES and place == 0:
         return 0
     if user.custom_call_target == _ENDS or (user.opcode == b"tuple" and callers):

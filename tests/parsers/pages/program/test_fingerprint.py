@@ -7,6 +7,7 @@ import pytest
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.parse import read_module_text
 from tpuprof.parsers.pages.program.fingerprint import Fingerprint, TextFingerprint, fingerprint
+from tpuprof.parsers.pages.program.traffic import reads_of
 
 A = "f32[8,128]{1,0:T(8,128)}"
 INSIDE = f"%inside (p: {A}) -> {A} {{\n  %p = {A} parameter(0)\n  ROOT %n = {A} negate(%p)\n}}\n"
@@ -92,6 +93,10 @@ def test_asynchronous_instructions_are_one_however_they_are_written() -> None:
     apart = SUGARED.replace("OPS", "async-start(%a), calls=%w").replace("OPD", "async-done(%s)")
     assert of_text(short) == of_text(apart.replace("ENTRY", f"{APART}ENTRY"))
     assert of_text(short) != of_text(apart.replace("ENTRY", f"{APART.replace('0:4', '4:8')}ENTRY"))
+    begun = short.replace(f"({A}) slice-start", f"(({A}), {A.replace('[8,', '[4,')}, u32[]) slice-start")
+    module = HloModule(read_module_text("", begun.splitlines()))
+    start = module.instruction_proto("s")
+    assert start is not None and [read.bytes for read in reads_of(module, start)] == [8 * 128 * 4], "its part, padded"
 
 
 def test_a_text_that_is_cut_has_none() -> None:
