@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.parsers.memory.modules.build import training_space
-from tests.parsers.memory.oom.read.texts import ONE_LINERS
+from tests.parsers.memory.oom.read.texts import ALL
 from tests.support.made.oom import REPORT
 from tpuprof.parsers.memory.oom.triage import space_words, triage_of_memory, triage_of_report, trial
 
@@ -56,7 +56,7 @@ def test_the_parts_of_a_module_add_up_to_its_peak() -> None:
 
 
 def test_an_error_inside_a_kernel_leads_to_the_page_that_shows_its_blocks() -> None:
-    _, report = ONE_LINERS["stack"]
+    _, report = ALL["stack"]
     (note,) = triage_of_report(report, "train.log").notes
     assert note.startswith("tpuprof-tui report kernels LOGDIR --op body.2 ")
     assert triage_of_report(replace(report, memory_space="hbm"), "train.log").notes == ()

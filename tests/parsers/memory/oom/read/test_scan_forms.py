@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.parsers.memory.oom.read.mutations import STYLES, cuts, interleaved, noise, prefixed, shuffled
-from tests.parsers.memory.oom.read.texts import ALL, BRIEF, CODED, GIB, HBM, MIB, OLD_HBM, VMEM
+from tests.parsers.memory.oom.read.texts import ALL, BRIEF, CODED, GIB, HBM, MIB, OLD_HBM, ONE_LINERS, VMEM
+from tests.support.golden import check_golden
 from tpuprof.parsers.memory.model import Buffer
 from tpuprof.parsers.memory.oom.model import OomLog, OomReport
 from tpuprof.parsers.memory.oom.read.forms import BEGINNING, BEGINNINGS, INTERESTING, NEEDLES, OF_OTHERS
@@ -46,6 +48,25 @@ def read(content: bytes) -> OomLog:
 def bare(report: OomReport, at_line: bool = False) -> OomReport:
     """A report without reasons, and on line 1."""
     return replace(report, unknown={}, at_line=report.at_line if at_line else 1)
+
+
+def test_errors_of_one_line_are_read_as_ever() -> None:
+    """Each field that is known, in the words of the text or in bytes."""
+    lines: list[str] = []
+    for name in ONE_LINERS:
+        report = ALL[name][1]
+        lines += [f"# {name}", *(f"{field}: {value}" for field, value in known(report)), ""]
+    check_golden(Path(__file__).with_name("one_liners.txt"), "\n".join(lines))
+
+
+def known(report: OomReport | Buffer) -> Iterator[tuple[str, object]]:
+    """The fields that are not as in a report of which nothing is known."""
+    for field in report.__dataclass_fields__.values():
+        value = getattr(report, field.name)
+        if field.name == "buffers":
+            yield from ((f"buffer {number}", dict(known(each))) for number, each in enumerate(value))
+        elif field.name != "unknown" and value != field.default:
+            yield field.name, value
 
 
 @pytest.mark.parametrize("style", STYLES)

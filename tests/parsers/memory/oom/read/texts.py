@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
 
-from tpuprof.parsers.memory.account.need import OomKind
 from tpuprof.parsers.memory.model import Buffer
 from tpuprof.parsers.memory.oom.model import OomReport
+from tpuprof.parsers.memory.oom.read.scan import scan_log
 
 KIB, MIB, GIB = 1024, 1024**2, 1024**3
 RULE = "     " + "=" * 26
@@ -290,218 +290,94 @@ CODED = replace(HBM, code="E1000", used=30 * GIB)
 BRIEF = replace(HBM, has_tables=False)
 
 
-def _one_liner(
-    before: str, sentence: str, behind: str = "", kind: OomKind = "compile", **figures: Any
-) -> tuple[str, OomReport]:
-    """A line that has its sentence as it is to be read; and the report."""
-    report = OomReport(kind=kind, memory_space="hbm", sentence=sentence, at_line=1, **figures)
-    return before + sentence + behind, report
-
-
-# Forms of one line: text and what is to be read
+# Forms of one line
 KERNEL = (
     '%body.2 = f32[32768,1024]{1,0:T(8,128)} custom-call(%param), custom_call_target="tpu_custom_call",'
     ' metadata={op_name="jit(f)/jit(main)/pallas_call" source_file="train/k.py" source_line=38}'
 )
-ONE_LINERS: dict[str, tuple[str, OomReport]] = {
+ONE_LINERS = {
     "stack": (
         f"jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: E1001: CompileTimeScopedVmemOom: Ran out of memory in memory"
         f" space vmem while allocating on stack for {KERNEL}. Scoped allocation with size 33.84M and limit 32.00M"
-        " exceeded scoped vmem limit by 1.84M. It should not be possible to run out of scoped vmem.",
-        OomReport(
-            kind="compile",
-            memory_space="vmem",
-            sentence="Ran out of memory in memory space vmem while allocating on stack for %body.2. Scoped allocation"
-            " with size 33.84M and limit 32.00M exceeded scoped vmem limit by 1.84M.",
-            at_line=1,
-            code="E1001",
-            program="jit_f",
-            used_bytes=35483812,
-            capacity_bytes=32 * MIB,
-            exceeded_bytes=1929380,
-            scoped_bytes=35483812,
-            buffers=(
-                Buffer(
-                    name="body.2",
-                    category="scoped",
-                    size_bytes=35483812,
-                    opcode="custom-call",
-                    framework_op="jit(f)/jit(main)/pallas_call",
-                    source="train/k.py:38",
-                    allocation_type="scoped",
-                    label=KERNEL,
-                ),
-            ),
-        ),
+        " exceeded scoped vmem limit by 1.84M. It should not be possible to run out of scoped vmem."
     ),
     "allocation": (
         "ValueError: RESOURCE_EXHAUSTED: Allocation (size=8388608) would exceed memory (size=1048576) :: #allocation2"
         " [shape = 's32[2097152]{0:T(128)}', space=smem, size = 0x800000, scoped, tag = 'scratch operand'] ::"
-        " smem_kernel.1",
-        OomReport(
-            kind="compile",
-            memory_space="smem",
-            sentence="Allocation (size=8388608) would exceed memory (size=1048576).",
-            at_line=1,
-            used_bytes=8 * MIB,
-            capacity_bytes=MIB,
-            exceeded_bytes=7 * MIB,
-            padding_bytes=0,
-            buffers=(
-                Buffer(
-                    name="smem_kernel.1",
-                    category="scoped",
-                    size_bytes=8 * MIB,
-                    unpadded_bytes=8 * MIB,
-                    shape="s32[2097152]{0:T(128)}",
-                    allocation_type="scoped",
-                    tag="scratch operand",
-                ),
-            ),
-        ),
+        " smem_kernel.1"
     ),
     "output allocation": (
         "ValueError: Allocation (size=107374182400) would exceed memory (size=17179869184) :: #allocation7 [shape ="
         " 'u8[327680,327680]{1,0:T(8,128)(4,1)}', space=hbm, size = 0xffffffffffffffff, tag = 'output of"
-        " xor_convert_fusion@{}'] :: <no-hlo-instruction>",
-        OomReport(
-            kind="compile",
-            memory_space="hbm",
-            sentence="Allocation (size=107374182400) would exceed memory (size=17179869184).",
-            at_line=1,
-            used_bytes=100 * GIB,
-            capacity_bytes=16 * GIB,
-            exceeded_bytes=84 * GIB,
-            padding_bytes=0,
-            buffers=(
-                Buffer(
-                    name="xor_convert_fusion",
-                    category="temporary",
-                    size_bytes=100 * GIB,
-                    unpadded_bytes=100 * GIB,
-                    shape="u8[327680,327680]{1,0:T(8,128)(4,1)}",
-                    tag="output of xor_convert_fusion@{}",
-                ),
-            ),
-        ),
+        " xor_convert_fusion@{}'] :: <no-hlo-instruction>"
     ),
-    "short": _one_liner(
-        "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: ",
+    "short": (
+        "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: "
         "Ran out of memory on HBM, the total memory required for HLO temporaries (49.25G) exceeds available HBM"
-        " (15.75G).",
-        used_bytes=197 * GIB // 4,
-        capacity_bytes=63 * GIB // 4,
-        exceeded_bytes=134 * GIB // 4,
+        " (15.75G)."
     ),
-    "short_module": _one_liner(
-        "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: E1000: CompileTimeHbmOom: ",
+    "short_module": (
+        "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: E1000: CompileTimeHbmOom: "
         "Ran out of memory on HBM, the total memory required for HLO temporaries (49.25G) exceeds available HBM"
-        " (15.75G).",
-        " HLO module: jit_train_step.",
-        used_bytes=197 * GIB // 4,
-        capacity_bytes=63 * GIB // 4,
-        exceeded_bytes=134 * GIB // 4,
-        code="E1000",
-        program="jit_train_step",
+        " (15.75G)."
+        " HLO module: jit_train_step."
     ),
     "cores": (
         "RESOURCE_EXHAUSTED: TPU TensorCore Hbm usage: 34.75G, SparseCore Hbm usage 174.00G, exceeding available bytes:"
-        " 95.50G",
-        OomReport(
-            kind="compile",
-            memory_space="hbm",
-            sentence="TPU TensorCore Hbm usage: 34.75G, SparseCore Hbm usage 174.00G, exceeding available bytes:"
-            " 95.50G.",
-            at_line=1,
-            used_bytes=835 * GIB // 4,
-            capacity_bytes=382 * GIB // 4,
-            exceeded_bytes=453 * GIB // 4,
-            tensor_core_bytes=139 * GIB // 4,
-            sparse_core_bytes=174 * GIB,
-        ),
+        " 95.50G"
     ),
-    "load": _one_liner(
-        "XlaRuntimeError: RESOURCE_EXHAUSTED: ",
+    "load": (
+        "XlaRuntimeError: RESOURCE_EXHAUSTED: "
         "Error loading program 'jit_f': Attempting to reserve 13.50G at the bottom of memory. That was not possible."
-        " There are 7.50G free, 0B reserved, and 7.50G reservable.",
-        kind="load",
-        program="jit_f",
-        exceeded_bytes=6 * GIB,
-        requested_bytes=27 * GIB // 2,
-        free_bytes=15 * GIB // 2,
-        reserved_bytes=0,
+        " There are 7.50G free, 0B reserved, and 7.50G reservable."
     ),
-    "runtime": _one_liner(
-        "RESOURCE_EXHAUSTED: E0100: RuntimeBufferAllocationFailure: ",
-        "Error allocating device buffer: Attempting to allocate 100.00M. That was not possible. There are 30.50M free.",
-        "; (0x0x0_HBM0)",
-        kind="runtime",
-        code="E0100",
-        device="0x0x0_HBM0",
-        exceeded_bytes=139 * MIB // 2,
-        requested_bytes=100 * MIB,
-        free_bytes=61 * MIB // 2,
+    "runtime": (
+        "RESOURCE_EXHAUSTED: E0100: RuntimeBufferAllocationFailure: "
+        "Error allocating device buffer: Attempting to allocate 100.00M. That was not possible. There are 30.50M free."
+        "; (0x0x0_HBM0)"
     ),
-    "runtime of 2026": _one_liner(
-        "RESOURCE_EXHAUSTED: ",
+    "runtime of 2026": (
+        "RESOURCE_EXHAUSTED: "
         "Error allocating device buffer: Attempting to allocate 2.00G. There are 4.00G free. The largest contiguous"
-        " region of free memory is 1.00G due to fragmentation.",
-        "; (0x1x0_HBM0)",
-        kind="runtime",
-        device="0x1x0_HBM0",
-        requested_bytes=2 * GIB,
-        free_bytes=4 * GIB,
-        fragmentation=0.75,
-        fragmentation_bytes=3 * GIB,
+        " region of free memory is 1.00G due to fragmentation."
+        "; (0x1x0_HBM0)"
     ),
-    "replica": _one_liner(
-        "RESOURCE_EXHAUSTED: ",
-        "Error loading program: Attempting to allocate 1.25G. That was not possible. There are 1.00G free.",
+    "replica": (
+        "RESOURCE_EXHAUSTED: "
+        "Error loading program: Attempting to allocate 1.25G. That was not possible. There are 1.00G free."
         "; (0x0x0_HBM0): while running replica 0 and partition 0 of a replicated computation (other replicas may have"
-        " failed as well).",
-        kind="runtime",
-        device="0x0x0_HBM0",
-        exceeded_bytes=GIB // 4,
-        requested_bytes=5 * GIB // 4,
-        free_bytes=GIB,
+        " failed as well)."
     ),
-    "runtime in bytes": _one_liner(
-        "XlaRuntimeError: RESOURCE_EXHAUSTED: ",
-        "Could not allocate 50331648 bytes in memory 0x1x0_HBM0; 16777216 bytes allocatable, 67108864 bytes available.",
-        kind="runtime",
-        device="0x1x0_HBM0",
-        requested_bytes=48 * MIB,
-        free_bytes=64 * MIB,
-        fragmentation=0.75,
-        fragmentation_bytes=48 * MIB,
+    "runtime in bytes": (
+        "XlaRuntimeError: RESOURCE_EXHAUSTED: "
+        "Could not allocate 50331648 bytes in memory 0x1x0_HBM0; 16777216 bytes allocatable, 67108864 bytes available."
     ),
-    "cache": _one_liner(
-        "(EngineCore pid=77) ERROR 07-11 10:00:01 [core.py:12] ValueError: ",
+    "cache": (
+        "(EngineCore pid=77) ERROR 07-11 10:00:01 [core.py:12] ValueError: "
         "To serve at least one request with the models's max seq len (65536), (8.00 GiB KV cache is needed, which is"
-        " larger than the available KV cache memory (6.50 GiB).",
+        " larger than the available KV cache memory (6.50 GiB)."
         " Based on the available memory, the estimated maximum model length is 53248. Try increasing"
-        " `gpu_memory_utilization` or decreasing `max_model_len` when initializing the engine.",
-        kind="cache",
-        used_bytes=8 * GIB,
-        capacity_bytes=13 * GIB // 2,
-        exceeded_bytes=3 * GIB // 2,
-        wanted_tokens=65536,
-        fitting_tokens=53248,
+        " `gpu_memory_utilization` or decreasing `max_model_len` when initializing the engine."
     ),
-    "cache, tokens alone": _one_liner(
-        "ValueError: ",
+    "cache, tokens alone": (
+        "ValueError: "
         "The model's max seq len (65536) is larger than the maximum number of tokens that can be stored in KV cache"
-        " (5328).",
-        " Try increasing `gpu_memory_utilization` or decreasing `max_model_len` when initializing the engine.",
-        kind="cache",
-        wanted_tokens=65536,
-        fitting_tokens=5328,
+        " (5328)."
+        " Try increasing `gpu_memory_utilization` or decreasing `max_model_len` when initializing the engine."
     ),
 }
 
 COMPILE_ERRORS = {"hbm": HBM, "old hbm": OLD_HBM, "vmem": VMEM, "coded": CODED, "brief": BRIEF}
+
+
+def read_alone(line: str) -> OomReport:
+    """What is read of a line that stands alone, without reasons for what is unknown."""
+    (report,) = scan_log(io.BytesIO(line.encode())).reports
+    return replace(report, unknown={})
+
+
 ALL: dict[str, tuple[str, OomReport]] = {
     **{name: (error.text(), error.report()) for name, error in COMPILE_ERRORS.items()},
-    **{name: (text + "\n", report) for name, (text, report) in ONE_LINERS.items()},
+    **{name: (text + "\n", read_alone(text)) for name, text in ONE_LINERS.items()},
 }
-"""Every form: text and what is to be read."""
+"""Every form: text and what is to be read; what is read of one line stands in ``one_liners.txt`` too."""
