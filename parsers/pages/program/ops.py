@@ -412,7 +412,7 @@ def _row(program: CompiledProgram, device: str | None) -> ProgramRow:
     if not any(one.shape.layout.tiles for part in computations for one in part.instructions):
         return replace(row, problem="no array of it has tiles: it was compiled for another device than a TPU")
     why = "nothing says which chip it is for" if device is None else f"the peaks of {printable(device)} are unknown"
-    why = "" if chip in CHIPS else f"{why}: --device v6e says one"
+    why = "" if chip in CHIPS else f"{why} (--device v6e says one)"
     what = f"tell the time of {printable(program.name)}"
     ops = behind_wall(
         what, partial(program_ops, program.module, FITTED if chip is None or why else chip), failed, is_decoder=True

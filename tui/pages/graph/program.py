@@ -279,7 +279,8 @@ def declare(page: Programs, request: ReportRequest) -> Declared:
     row, most = page.chosen, request.most_rows
     ops = Section(_NEVER_RUN if row.measured is None else _OPS, row.ops, f"Ops of {row.name}", most)
     slow = [] if row.measured is None else _slow_words(row.ops)
-    statement = "; ".join((_statement(row), *_fits(page.memory), *_moved(page.arrays), *slow))
+    said = (*_statement(row), *_fits(page.memory), *_moved(page.arrays), *slow)
+    statement = f"{'. '.join(said)}."
     arrays = Section(_ARRAYS, page.arrays, f"Arrays of {row.name}, and what ops move of them", most)
     return Declared(
         Head(f"Program {row.name}", request.run, (), page.warnings, covers=row.chip or row.origin),
@@ -302,24 +303,26 @@ def _fits(memory: SpaceMemory | None) -> Iterator[str]:
     """Whether its buffers fit, in words."""
     room = None if memory is None else memory.headroom_bytes
     if memory is not None and room is None:
-        yield f"needs {binary_size(memory.needed_bytes)} of HBM"
+        yield f"It needs {binary_size(memory.needed_bytes)} of HBM"
     elif room is not None:
-        yield f"fits with {binary_size(room)} to spare" if room >= 0 else f"does not fit by {binary_size(-room)}"
+        yield f"It fits with {binary_size(room)} to spare" if room >= 0 else f"It does not fit by {binary_size(-room)}"
 
 
-def _statement(row: ProgramRow) -> str:
-    """A program in a sentence: what is told, what it takes at least, and why nothing is claimed."""
+def _statement(row: ProgramRow) -> list[str]:
+    """A program in sentences without points: what it takes at least, what is told and was measured, or why nothing."""
     total = row.total
     if total is None or total.bound_ps is None or total.compute_ps is None:
-        work = "" if total is None else f"; its products have {count(total.flops)} FLOPs"
-        return f"How long it takes is unknown: {row.problem}{work}"
-    told = "" if row.told is None else f"told {told_words(row.told, False)}; "
+        work = [] if total is None else [f"Its products have {count(total.flops)} FLOPs"]
+        return [f"How long it takes is unknown: {row.problem}", *work]
+    compute, hbm = duration(total.compute_ps), duration(total.hbm_ps)
+    said = [f"It takes at least {duration(total.bound_ps)}: {compute} of compute, {hbm} of HBM traffic"]
+    if total.bound_by == "HBM" and total.flops:
+        said.append(f"So it comes to at most {share(total.compute_ps / total.bound_ps)} of the peak FLOP/s")
+    if row.told is not None:
+        said.append(f"The compiler's tiles tell {told_words(row.told, False)}")
     if (ran := row.measured) is not None:
-        told = f"took {duration(ran.mean_ps)}, the mean of {counted(ran.runs, 'run')}; {told}"
-    least = f"at least {duration(total.bound_ps)} (compute {duration(total.compute_ps)}, HBM {duration(total.hbm_ps)})"
-    is_bound = total.bound_by == "HBM" and total.flops
-    most = f"; at most {share(total.compute_ps / total.bound_ps)} of the peak FLOP/s" if is_bound else ""
-    return f"{told}{least}{most}" + (f"; no claim of how long it takes: {row.reason}" if row.reason else "")
+        said.append(f"It took {duration(ran.mean_ps)}, the mean of {counted(ran.runs, 'run')}")
+    return [*said, *([f"Nothing is told of its time ({row.reason})"] if row.reason else [])]
 
 
 def _moved(arrays: Sequence[ProgramArray]) -> list[str]:
