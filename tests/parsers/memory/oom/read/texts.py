@@ -380,4 +380,4 @@ ALL: dict[str, tuple[str, OomReport]] = {
     **{name: (error.text(), error.report()) for name, error in COMPILE_ERRORS.items()},
     **{name: (text + "\n", read_alone(text)) for name, text in ONE_LINERS.items()},
 }
-"""Every form: text and what is to be read; what is read of one line stands in ``one_liners.txt`` too."""
+"""Every form: text and what is to be read; what is read of one line stands in ``logs.txt`` too."""
