@@ -53,7 +53,8 @@ def told(log: OomLog) -> Iterator[str]:
     for report in log.reports:
         yield from (f"{field}: {value}" for field, value in known(report))
         for reason in dict.fromkeys(report.unknown.values()):
-            yield f"unknown, as {reason}: {', '.join(name for name in report.unknown if report.unknown[name] == reason)}"
+            names = [name for name, why in report.unknown.items() if why == reason]
+            yield f"unknown, as {reason}: {', '.join(names)}"
         triage = triage_of_report(report, "log")
         yield f"over by {triage.over_bytes}{' as a request' * triage.is_request}"
         yield from (f"triage: {note}" for note in triage.notes)
