@@ -163,7 +163,8 @@ def open_hlo_beside(path: str, as_text: bool = False) -> Logdir:
     folder = os.path.dirname(where)
     with contextlib.suppress(ProfileError, OSError):
         with listed(folder) as entries:
-            names = [entry.path for entry in itertools.islice(entries, _MOST_BESIDE) if entry.is_dir()]
+            folders = (entry.name for entry in itertools.islice(entries, _MOST_BESIDE) if entry.is_dir())
+            names = [os.path.join(folder, name) for name in folders]
         of_files = program_files(folder) if os.path.isfile(where) and where == os.path.abspath(path) else ()
         others = [file.path for file in of_files] if os.path.isfile(where) else sorted(filter(may_be_hlo, names))
     runs = (Run(os.path.basename(other), other, (), ()) for other in others if other != where)

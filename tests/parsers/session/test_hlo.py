@@ -11,10 +11,20 @@ from tests.demo.profile.hlo_module import MODULES, Module
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.pages.memory.key import MEMORY, MEMORY_PROFILE, MODULE_RUNS
 from tpuprof.parsers.pages.overview.model import OVERVIEW
-from tpuprof.parsers.session.hlo import NO_ALLOCATORS, HloSession, leads_to_hlo, open_hlo
+from tpuprof.parsers.session.hlo import NO_ALLOCATORS, HloSession, leads_to_hlo, open_hlo, open_hlo_beside
 from tpuprof.tui.demo import demo_path
 
 PROTO = Module("jit_eval_step").proto_bytes
+
+
+def test_runs_beside_are_known_by_their_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each once, wherever the program was started."""
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "module_0001.jit_f.cl_1.after_optimizations.hlo.pb").write_bytes(PROTO)
+    for folder, path in ((tmp_path, "a"), (tmp_path / "b", "../a")):
+        monkeypatch.chdir(folder)
+        assert [run.path for run in open_hlo_beside(path, as_text=True).runs] == [f"{tmp_path}/a", f"{tmp_path}/b"]
 
 
 @pytest.fixture
