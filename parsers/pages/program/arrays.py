@@ -38,6 +38,7 @@ class ProgramArray:
     Attributes:
         name: the instruction that makes it, with ``[1]`` for a part of its tuple; an argument's own.
         shape, size_bytes: of it, without its layout, but with padding.
+        times_made: how often the op that makes it runs; 1 for what is there from the start.
         source: the line that makes it, or None.
         written_by, read_by: the ops that do; `reads` is how often the latter stream it or their part of it.
     """
@@ -46,6 +47,7 @@ class ProgramArray:
     shape: str
     size_bytes: int
     source: str | None
+    times_made: int = 1
     written_by: list[str] = field(default_factory=list)
     written_bytes: int = 0
     read_by: list[str] = field(default_factory=list)
@@ -58,8 +60,9 @@ class ProgramArray:
 
     @property
     def least_bytes(self) -> int:
-        """Its bytes if it were written once and read once."""
-        return min(self.written_bytes, self.size_bytes) + min(self.read_bytes, self.size_bytes)
+        """Its bytes if it were written once and read once each time that it is made."""
+        most = self.size_bytes * self.times_made
+        return min(self.written_bytes, most) + min(self.read_bytes, most)
 
 
 def program_arrays(module: HloModule, ops: Sequence[ProgramOp]) -> list[ProgramArray]:
@@ -147,7 +150,9 @@ class _Finder:
             name, shape = printable(text(made.name)), shape_of_proto(own)
             name += f"[{place.part}]" if place.part >= 0 else ""
             words = shape_text(own) if shape is None else shape.plain
-            self.found[place] = ProgramArray(name, words, size_of(own), self._module.source(made))
+            op, source = self._ops.get(printable(text(made.name))), self._module.source(made)
+            runs = 1 if op is None else op.trips or 1
+            self.found[place] = ProgramArray(name, words, size_of(own), source, runs)
         return self.found[place]
 
 

@@ -165,7 +165,9 @@ def test_a_loop_multiplies_by_its_trips_and_an_update_in_place_writes_its_slice(
     assert (ops["part"].hbm_bytes, ops["put"].hbm_bytes) == (2 * 8 * 1024 * 2 + 8, 2 * 8 * 1024 * 2 + 8)
     assert ops["put"].reason == (NO_ESTIMATE if trips else NO_TRIPS)
     assert ops["put"].certain_trips == (trips or 0)
-    carried = arrays_of(text)["x.1"]
+    arrays = arrays_of(text)
+    assert arrays["part"].least_bytes == arrays["part"].moved_bytes, "made anew in each trip, and read once there"
+    carried = arrays["x.1"]
     assert carried.written_by == ["put"] and carried.written_bytes == 8 * 1024 * 2 * (trips or 1)
 
 
