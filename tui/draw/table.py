@@ -214,3 +214,10 @@ def views_line(titles: Mapping[str, str], at: str, status: str, pen: Pen) -> Lin
         spans[: 1 + bool(passed)] = [(f" {pen.glyphs.ellipsis} ", "dim")]
         passed += 1
     return pen.fit([key, *spans, (" " * max(1, room()), "text"), (status, "dim")])
+
+
+def view_at(line: Sequence[tuple[str, object]], titles: Mapping[str, str], x: int) -> str | None:
+    """The view whose title a line with the views' titles has in a column."""
+    words = "".join(text for text, _ in line)
+    begins = {view: words.find(title) for view, title in titles.items()}
+    return next((view for view, begin in begins.items() if 0 <= begin <= x < begin + len(titles[view])), None)

@@ -93,8 +93,8 @@ class _Candidate:
 def growth_of(hlo: HloModule, memory: SpaceMemory, structure: Structure | None = None) -> Growth | str:
     """How a module's buffers grow with its batch, or why that is not known, a sentence."""
     entry = hlo.computation(hlo.proto.hlo_module.entry_computation_id)
-    if entry is None:
-        return "The module has no entry computation, so its arguments are unknown."
+    if entry is None:  # texts name the instructions and not what they are in
+        return "A dump's texts lack the arguments, --xla_dump_hlo_as_proto writes them; or the module is damaged."
     ids = [each.id for computation in hlo.proto.hlo_module.computations for each in computation.instructions]
     if len({*ids}) < len(ids):
         return "Several instructions of the module have one id, so what they are made of is unknown."

@@ -23,11 +23,16 @@ Key = TypeVar("Key")
 
 
 class Times(NamedTuple):
-    """What ops took, by the label of their module and by name, programs, by their labels, and what to know of that."""
+    """What ops took, by the label of their module and by name, programs, by their labels, and what to know of that.
+
+    Attributes:
+        simulated: the profile says of itself that its times were composed, not measured.
+    """
 
     ops: Mapping[tuple[str, str], Measured | None]
     programs: Mapping[str, Measured | None]
     warnings: tuple[str, ...]
+    simulated: bool
 
 
 _CLEAR, _LEAST_LOSS, _MOST_NAMED = 1.2, 0.01, 3
@@ -42,7 +47,7 @@ def times_of(session: PageSession, host: str | None) -> Times:
     ops = grouped(((program, name), row) for program, name, *row in zip(page.program, names, *columns, strict=True))
     runs = grouped((each.name, (len(each), int(each.duration_ps.sum()))) for each in modules)
     programs = {name: _mean(of) for name, of in runs.items()}
-    return Times({key: _mean(of) for key, of in ops.items()}, programs, page.warnings)
+    return Times({key: _mean(of) for key, of in ops.items()}, programs, page.warnings, page.simulated)
 
 
 def with_measured(rows: Sequence[ProgramRow], times: Times) -> list[ProgramRow]:

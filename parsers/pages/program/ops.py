@@ -170,6 +170,11 @@ class ProgramOp:
         return (self.hbm_ps or 0) * self.streamed_bytes / max(self.hbm_bytes, 1)
 
     @property
+    def operands_read(self) -> list[Read]:
+        """The operands that it reads something of: of one that is updated in place it reads nothing."""
+        return [read for read in self.reads if read.bytes]
+
+    @property
     def streamed(self) -> list[Read]:
         """The operands that its tiles stream from HBM more than once, those with most bytes first."""
         often = [read for read in self.reads if read.streams > 1 and read.bytes]
@@ -200,10 +205,18 @@ def streaming_ps(op: ProgramOp, device: str | None) -> float:
 
 
 def program_ops(module: HloModule, chip: str) -> list[ProgramOp]:
-    """The ops of a program for a chip of `CHIPS`, the longest first; those of loops and calls are among them."""
+    """The ops of a program for a chip of `CHIPS`, the longest first; those of loops and calls are among them.
+
+    Where nothing is claimed, what an op takes at least counts: the compiler's estimate may be far off.
+    """
     graph = HloGraph(module)
     ops = _in(graph, chip, graph.entry, 1, "", 0)
-    return sorted(ops, key=lambda op: -op.guess.high * (op.trips or 1))
+    return sorted(ops, key=_longest)
+
+
+def _longest(op: ProgramOp) -> tuple[int, int]:
+    known = (op.bound_ps or 0) if op.told_ps is None else op.told_ps.high
+    return -known * (op.trips or 1), -op.guess.high * (op.trips or 1)
 
 
 def _in(graph: HloGraph, chip: str, number: int, trips: int | None, why: str, depth: int) -> Iterator[ProgramOp]:
@@ -439,7 +452,7 @@ def _no_claim_of_all(ops: Sequence[ProgramOp]) -> str:
     unclaimed = [op for op in ops if op.reason]
     part = sum(op.guess.high * op.certain_trips for op in unclaimed)
     if worst is None and part > _MOST_UNCLAIMED * sum(op.guess.high * op.certain_trips for op in ops):
-        worst = unclaimed[0]
+        worst = max(unclaimed, key=lambda op: op.guess.high * op.certain_trips)
     if worst is not None:
         return f"{worst.name}: {worst.reason}"
     return "whole models were never told and measured" if len(ops) > _MOST_TOLD else ""

@@ -112,7 +112,7 @@ _PLAIN: Table[Sequence[ProgramOp]] = object_table(
         attribute("flops", COUNT, "of its matrix products", "FLOPs"),
         attribute("hbm_bytes", BYTES, "that it moves through HBM, each array once", "HBM bytes"),
         attribute("streamed_bytes", BYTES, "the same, each array as often as the tiles stream it", "streamed"),
-        attribute("streamed_reads", listed(_READS), "its operands", name="reads"),
+        attribute("streamed_reads", listed(_READS), "the operands that it reads", name="operands_read"),
         attribute("tiles", nested(_TILES), "how it is cut up", null="the HLO does not say"),
         attribute("source", TEXT, "the line that it comes from", "source", null="the compiler does not say"),
     ),
@@ -139,7 +139,7 @@ _PLAIN_ARRAYS: Table[Sequence[ProgramArray]] = object_table(
         attribute("shape", TEXT, "its type and dimensions", "shape"),
         attribute("size_bytes", BYTES, "of it, padding included", "size"),
         attribute("moved_bytes", BYTES, "that ops write of it to HBM, and read as often as tiles stream it", "moved"),
-        attribute("least_bytes", BYTES, "the same if it were written once and read once", "least"),
+        attribute("least_bytes", BYTES, "the same if it were written and read once each time that it is made", "least"),
         attribute("written_bytes", BYTES, "that ops write"),
         attribute("read_bytes", BYTES, "that ops read"),
         attribute("reads", COUNT, "how often ops stream it, or their part of it", "reads"),
@@ -219,6 +219,7 @@ class Programs(NamedTuple):
     arrays: Sequence[ProgramArray]
     warnings: tuple[str, ...]
     memory: SpaceMemory | None = None
+    simulated: bool = False
 
 
 def read(request: ReportRequest) -> Programs:
@@ -242,17 +243,19 @@ def read(request: ReportRequest) -> Programs:
     if not chosen:
         hint = f"one of: {examples([row.name for row in rows], 10)}"
         raise ProfileError("unknown_module", f"There is no module {printable(str(wanted))}.", hint, EXIT_NOT_FOUND)
-    return of_program(rows, chosen[0], failed)
+    return of_program(rows, chosen[0], failed, times is not None and times.simulated)
 
 
-def of_program(rows: Sequence[ProgramRow], row: ProgramRow, warnings: Sequence[str]) -> Programs:
-    """The page of one of some programs."""
+def of_program(
+    rows: Sequence[ProgramRow], row: ProgramRow, warnings: Sequence[str], simulated: bool = False
+) -> Programs:
+    """The page of one of some programs; `simulated` where the times beside it were composed."""
     failed, arrays = [*warnings], None
     if row.module is not None:
         find = partial(program_arrays, row.module, row.ops)
         arrays = behind_wall(f"tell what {printable(row.name)} moves", find, failed, is_decoder=True)
     memory = behind_wall(f"tell the memory of {printable(row.name)}", partial(_memory_of, row), failed, is_decoder=True)
-    return Programs(rows, row, arrays or (), tuple(dict.fromkeys(failed)), memory)
+    return Programs(rows, row, arrays or (), tuple(dict.fromkeys(failed)), memory, simulated)
 
 
 def _memory_of(row: ProgramRow) -> SpaceMemory | None:
@@ -283,7 +286,7 @@ def declare(page: Programs, request: ReportRequest) -> Declared:
     statement = f"{'. '.join(said)}."
     arrays = Section(_ARRAYS, page.arrays, f"Arrays of {row.name}, and what ops move of them", most)
     return Declared(
-        Head(f"Program {row.name}", request.run, (), page.warnings, covers=row.chip or row.origin),
+        Head(f"Program {row.name}", request.run, (), page.warnings, (), page.simulated, row.chip or row.origin),
         statement=statement,
         metrics=lambda: [*metric_rows(_FIGURES, row), *metric_rows(_MEMORY, page)],
         parts=(

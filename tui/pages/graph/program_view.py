@@ -23,7 +23,7 @@ from tpuprof.parsers.pages.program.ops import ProgramRow
 from tpuprof.parsers.session.hlo import HloSession
 from tpuprof.tui.draw.pen import Pen, cut_middle
 from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.draw.table import views_line
+from tpuprof.tui.draw.table import view_at, views_line
 from tpuprof.tui.pages import command_named, load_above
 from tpuprof.tui.pages.graph import program
 from tpuprof.tui.pages.graph.program import REPORT, Programs
@@ -146,7 +146,7 @@ class ProgramScreen(ListScreen):
 
     @work(thread=True, exclusive=True, group="program", description="program")
     def _read(self, row: ProgramRow) -> None:
-        page = program.of_program(self._page.rows, row, self._page.warnings)
+        page = program.of_program(self._page.rows, row, self._page.warnings, self._page.simulated)
         self.call_later(self._shown, page, program.declare(page, _asked(self._run)))
 
     def _shown(self, page: Programs, declared: Declared) -> None:
@@ -192,21 +192,23 @@ class ProgramScreen(ListScreen):
 
     def head_line(self, pen: Pen) -> AnyLine:
         row, left = self._page.chosen, " PROGRAM  "
-        name = cut_middle(row.name, max(8, pen.width - len(left) - 1), pen.glyphs)
+        badge = " SIMULATED TIMES " if self._page.simulated else ""
+        room = pen.width - len(left) - len(badge)
+        name = cut_middle(row.name, max(8, room - 1), pen.glyphs)
         facts = ""
         alike = f"{row.count:,} alike" if row.count > 1 else ""
         for fact in filter(None, (row.chip, alike, "" if self._run.hosts else row.origin, self._run.name)):
             more = f"{facts}  {pen.glyphs.dot}  {pen.text(fact)}"
-            facts = more if len(left) + len(name) + len(more) < pen.width and fact not in facts else facts
-        return pad([(left, "bar.dim"), (name, "bar.strong"), (facts, "bar")], pen.width, "bar")
+            facts = more if len(name) + len(more) < room and fact not in facts else facts
+        title = pad([(left, "bar.dim"), (name, "bar.strong"), (facts, "bar")], pen.width - len(badge), "bar")
+        return (*title, (badge, "badge")) if badge else title
 
     def draw_page(self, pen: Pen, height: int) -> Sequence[AnyLine]:
         if self._is_reading:
             return [pen.fit([]), pen.fit([("  Reading the compiled program", "title")])]
         most = 3 if height < _TALL else 6
         lines = pen.narrower(1).cut_after(self._said(pen.narrower(1)), most, BY_NAME["notes"].key)
-        titles = {key: _TITLES.get(key, words_of_key(key).capitalize()) for key in self.views}
-        lines = [*map(pen.fit, lines), views_line(titles, self.at, self.listed.status(), pen)]
+        lines = [*map(pen.fit, lines), views_line(self._titles, self.at, self.listed.status(), pen)]
         self._above = len(lines)
         return [*lines, *self.listed.draw(pen, height - len(lines))]
 
@@ -215,8 +217,15 @@ class ProgramScreen(ListScreen):
         said = self.declared.statement, *self.declared.notes
         return [*pen.wrap_all(said, "text", [(" ", "text")]), *pen.notes(self._page.warnings, ())]
 
+    @property
+    def _titles(self) -> Mapping[str, str]:
+        return {key: _TITLES.get(key, words_of_key(key).capitalize()) for key in self.views}
+
     def click_on(self, x: int, y: int, again: bool) -> str | None:
-        return None if y < self._above else super().click_on(x, y - self._above, again)
+        if y >= self._above:
+            return super().click_on(x, y - self._above, again)
+        view = view_at(self.body.lines[y], self._titles, x) if y == self._above - 1 else None
+        return None if view is None else str(1 + [*self.views].index(view))
 
     def meaning_lines(self, pen: Pen) -> list[Line]:
         return meanings(*self.listed.help_rows())(pen)

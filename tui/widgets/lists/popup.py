@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import chain, islice, starmap
+from operator import attrgetter
 from string import ascii_letters
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -358,8 +359,9 @@ def command_list(
     do: Callable[[Act], object],
     first: Iterable[ChoiceRow[Act]] = (),
     named: Named = lambda _: (),
+    why_not: Callable[[Verb], str] = attrgetter("absent"),
 ) -> ListPopup:
-    """A list of what keys do now, and `first`. Typed words find what they can't do, and why, and what is `named`."""
+    """A list of what keys do now, and `first`. Typed words find what they can't do, `why_not`, and what is `named`."""
 
     def row(verb: Verb, title: str, absent: str = "") -> ChoiceRow[Act]:
         words = f"{verb.name.replace('_', ' ')} {verb.words} {verb.meaning}".casefold()
@@ -368,7 +370,7 @@ def command_list(
     of_rows = {name: key.title if len(key.acts) == 1 else "" for key in keys for name in key.acts}
     titles = {BY_NAME[name]: title for name, title in of_rows.items() if name not in ("palette", "pick")}
     taken = {verb.key for verb in titles}
-    absent = [row(verb, "", verb.absent) for verb in VERBS if verb.absent and not verb.page and verb.key not in taken]
+    absent = [row(verb, "", why_not(verb)) for verb in VERBS if verb.absent and not verb.page and verb.key not in taken]
     listed = CommandList(("action", "key"), [*first, *starmap(row, titles.items())], do, ABOUT_COMMANDS)
     listed.named = lambda is_wanted: chain((one for one in absent if is_wanted(one.synonyms)), named(is_wanted))
     return ListPopup(look, "Commands", listed, types=True)

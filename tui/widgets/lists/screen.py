@@ -152,7 +152,8 @@ class PageScreen(AppScreen):
     def _open_palette(self) -> None:
         moves = {name: partial(self.move, *step) for name, step in MOTIONS.items()}
         keys = (*self.keys, KeyRow("down up", acts=moves))
-        self.open(command_list(self.look, keys, self.act, partial(self.call_later, self._say), named=self.named))
+        say = partial(self.call_later, self._say)
+        self.open(command_list(self.look, keys, self.act, say, named=self.named, why_not=self.why_not))
 
     named: Named = staticmethod(lambda _: ())
     """What ctrl+p finds by name besides what keys do."""

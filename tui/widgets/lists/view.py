@@ -10,7 +10,7 @@ from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.base.text import said_of
 from tpuprof.tui.draw.pen import Composed, Pen
 from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.draw.table import order_at
+from tpuprof.tui.draw.table import order_at, view_at
 from tpuprof.tui.terminal.grammar import BY_NAME
 from tpuprof.tui.widgets.chrome import KeyRow
 from tpuprof.tui.widgets.tab import Tab
@@ -228,9 +228,7 @@ class ViewsTab(Tab):
         return {} if self.view is None else self.view.opened
 
     def clicked(self, x: int, y: int, again: bool) -> str | None:
-        titles = self.views if y == self.view_line - 1 else {}
-        begins = {name: "".join(text for text, _ in self.lines[y]).find(title) for name, title in titles.items()}
-        named = next((name for name, begin in begins.items() if 0 <= begin <= x < begin + len(titles[name])), None)
+        named = view_at(self.lines[y], self.views, x) if y == self.view_line - 1 else None
         if named is not None:
             self.do(partial(self.go_to, named, ""))
             return ""

@@ -58,6 +58,11 @@ async def test_every_view_is_drawn_sorted_and_has_cards(size: tuple[int, int], i
                 await press(pilot, "escape")
             await press(pilot, "v")
         assert screen.at == "ops", "the last view is before the first"
+        for key, title in (("arrays", "Arrays"), ("modules", "Programs"), ("ops", "Ops")):
+            line = next(at for at, text in enumerate(frame(app).splitlines()) if " v " in text and title in text)
+            await pilot.click(offset=(frame(app).splitlines()[line].index(title), line))
+            assert screen.at == key
+        assert "SIMULATED" in frame(app).splitlines()[0], "its times were composed"
 
 
 async def test_an_op_leads_to_its_program_and_on_to_its_graph() -> None:
@@ -125,6 +130,7 @@ async def test_files_open_with_their_program(tmp_path: Path, name: str) -> None:
 
 
 async def test_what_lies_beside_is_listed_and_compared(call: Call, tmp_path: Path) -> None:
+    """Wherever it is called from."""
     for name, text in (("a.hlo", PROGRAM), ("b.hlo", OTHER)):
         (tmp_path / name).write_text(text)
     told = call("diff", tmp_path / "b.hlo", tmp_path / "a.hlo", code=VERDICTS[CHANGED][0]).out
