@@ -125,7 +125,7 @@ def _of_times(times: Sequence[ProgramRow]) -> str:
         least = duration(row.total.bound_ps) if row.total and row.total.bound_ps else "unknown"
         claim = "no claim" if row.told is None else f"told {told_words(row.told, False)}"
         said.append(f"{side}: {claim}, at least {least}")
-    why = next((row.reason or row.problem for row in times if row.told is None), "")
+    why = "; ".join(dict.fromkeys(row.reason or row.problem for row in times if row.told is None))
     return f"{'; '.join(said)}{f' ({why})' if why else ''}"
 
 

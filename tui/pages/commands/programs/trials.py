@@ -7,7 +7,7 @@ from typing import Any
 
 from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.pages.program.trials import FITS, TOO_LARGE, Plan, Trial
+from tpuprof.parsers.pages.program.trials import FITS, TOO_LARGE, UNKNOWN, Plan, Trial
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.report.declared import Metrics, Section, values_of
@@ -52,7 +52,9 @@ class Tried:
             return f"{largest} fits, which is the largest {name} that was tried."
         told = [trial for trial in fitting if trial.told is not None]
         shortest = min(told, key=lambda trial: trial.told or (0, 0), default=None)
+        unknown = sum(trial.verdict == UNKNOWN for trial in self.trials)
         words = f"The compiler fits {len(fitting)} of {counted(len(self.trials), 'variant')} into memory"
+        words += f", and nothing is known of {unknown}" if unknown else ""
         return f"{words}; the shortest is told of {shortest.label}." if shortest and len(told) > 1 else f"{words}."
 
 
