@@ -245,6 +245,18 @@ def pad(spans: Sequence[AnySpan], width: int, key: AnyKey) -> AnyLine:
     return tuple(line)
 
 
+def title_line(pen: Pen, left: str, name: str, facts: Iterable[str], simulated: bool = False) -> AnyLine:
+    """The title of a screen above the tabs; a fact that has no room, or was said, is left out."""
+    badge, said = " SIMULATED TIMES " if simulated else "", ""
+    room = pen.width - len(left) - len(badge)
+    name = cut_middle(pen.text(name), max(8, room - 1), pen.glyphs)
+    for fact in filter(None, map(pen.text, facts)):
+        more = f"{said}  {pen.glyphs.dot}  {fact}"
+        said = more if len(name) + len(more) < room and fact not in said else said
+    title = pad([(left, "bar.dim"), (name, "bar.strong"), (said, "bar")], pen.width - len(badge), "bar")
+    return (*title, (badge, "badge")) if badge else title
+
+
 _WIDEST = 88
 
 

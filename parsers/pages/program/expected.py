@@ -53,7 +53,7 @@ class Expectation:
         expected: as it was written.
         is_kept: whether the programs are so.
         count: how many instructions match.
-        evidence: the first of them, ``name (file:line)``.
+        evidence: some of them, ``name (file:line)``; those whose source line is known come first.
     """
 
     expected: str
@@ -90,6 +90,7 @@ def check_expectation(programs: Sequence[CompiledProgram], expected: str) -> Exp
     if what == _DONATED:
         found = [(f"argument {at}", None) for each in programs for at in donated(each.module)]
     kept = not found if is_none else bool(getattr(operator, _COMPARED[sign or ">"])(len(found), int(number or 0)))
+    found.sort(key=lambda each: each[1] is None)  # what names a line of the source says most
     shown = tuple(f"{name} ({at})" if at else name for name, at in found[:_MOST_SHOWN])
     return Expectation(expected, kept, len(found), shown)
 

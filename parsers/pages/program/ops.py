@@ -434,10 +434,12 @@ def _row(program: CompiledProgram, device: str | None) -> ProgramRow:
         return replace(row, problem=failed[0])
     counted = [op for op in ops if op.reason not in (BESIDE, TO_HOST)]
     sums = {key: sum(getattr(op, key) * op.certain_trips for op in counted) for key in Total._fields}
+    cut = "" if program.fingerprint is not None else "its text ends before the program does"
     if why:
+        total = Total(sums["flops"], sums["hbm_bytes"])
         ops = [replace(op, compute_ps=None, hbm_ps=None, reason=why) for op in ops]
-        return replace(row, ops=ops, module=program.module, total=Total(sums["flops"], sums["hbm_bytes"]), problem=why)
-    reason = _no_claim_of_all(ops) if program.fingerprint is not None else "its text ends before the program does"
+        return replace(row, ops=ops, module=program.module, total=total, problem=why, reason=cut)
+    reason = cut or _no_claim_of_all(ops)
     band = Band(*(sum(op.guess[end] * op.certain_trips for op in ops) for end in (0, 1)))
     return replace(
         row, ops=ops, module=program.module, total=Total(**sums), told=None if reason else band, reason=reason

@@ -316,7 +316,8 @@ def _statement(row: ProgramRow) -> list[str]:
     total = row.total
     if total is None or total.bound_ps is None or total.compute_ps is None:
         work = [] if total is None else [f"Its products have {count(total.flops)} FLOPs"]
-        return [f"How long it takes is unknown: {row.problem}", *work]
+        part = [f"All figures are of a part of it: {row.reason}"] if row.reason else []
+        return [f"How long it takes is unknown: {row.problem}", *part, *work]
     compute, hbm = duration(total.compute_ps), duration(total.hbm_ps)
     said = [f"It takes at least {duration(total.bound_ps)}: {compute} of compute, {hbm} of HBM traffic"]
     if total.bound_by == "HBM" and total.flops:

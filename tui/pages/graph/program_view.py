@@ -21,7 +21,7 @@ from tpuprof.parsers.pages.memory.compiled import CompiledModules, ModuleSource
 from tpuprof.parsers.pages.program.changes import compare_programs
 from tpuprof.parsers.pages.program.ops import ProgramRow
 from tpuprof.parsers.session.hlo import HloSession
-from tpuprof.tui.draw.pen import Pen, cut_middle
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import view_at, views_line
 from tpuprof.tui.pages import command_named, load_above
@@ -36,7 +36,7 @@ from tpuprof.tui.report.shared.exporting import ShownTable
 from tpuprof.tui.report.units import words_of_key
 from tpuprof.tui.terminal.grammar import BY_NAME, Verb
 from tpuprof.tui.terminal.theme import AnyLine
-from tpuprof.tui.widgets.chrome import ROW_KEYS, KeyRow, pad, verb_row
+from tpuprof.tui.widgets.chrome import ROW_KEYS, KeyRow, title_line, verb_row
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.lists.popup import Act, ChoiceList, ChoiceRow, ListPopup, Named, sort_rows
 from tpuprof.tui.widgets.lists.screen import ListScreen
@@ -191,17 +191,10 @@ class ProgramScreen(ListScreen):
     # --- drawing
 
     def head_line(self, pen: Pen) -> AnyLine:
-        row, left = self._page.chosen, " PROGRAM  "
-        badge = " SIMULATED TIMES " if self._page.simulated else ""
-        room = pen.width - len(left) - len(badge)
-        name = cut_middle(row.name, max(8, room - 1), pen.glyphs)
-        facts = ""
-        alike = f"{row.count:,} alike" if row.count > 1 else ""
-        for fact in filter(None, (row.chip, alike, "" if self._run.hosts else row.origin, self._run.name)):
-            more = f"{facts}  {pen.glyphs.dot}  {pen.text(fact)}"
-            facts = more if len(name) + len(more) < room and fact not in facts else facts
-        title = pad([(left, "bar.dim"), (name, "bar.strong"), (facts, "bar")], pen.width - len(badge), "bar")
-        return (*title, (badge, "badge")) if badge else title
+        row = self._page.chosen
+        alike, origin = f"{row.count:,} alike" if row.count > 1 else "", "" if self._run.hosts else row.origin
+        facts = (row.chip or "", alike, origin, self._run.name)
+        return title_line(pen, " PROGRAM  ", row.name, facts, self._page.simulated)
 
     def draw_page(self, pen: Pen, height: int) -> Sequence[AnyLine]:
         if self._is_reading:

@@ -31,7 +31,7 @@ from tpuprof.tui.report.page import ShownPage
 from tpuprof.tui.report.shared.exporting import run_of_file
 from tpuprof.tui.terminal.grammar import BY_NAME, Verb
 from tpuprof.tui.terminal.theme import AnyLine
-from tpuprof.tui.widgets.chrome import HELPS, LAST, ROW_KEYS, KeyRow, pad
+from tpuprof.tui.widgets.chrome import HELPS, LAST, ROW_KEYS, KeyRow, title_line
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.lists.popup import ChoiceList, ChoiceRow, ListPopup
 from tpuprof.tui.widgets.lists.screen import PageScreen
@@ -140,18 +140,10 @@ class GraphScreen(PageScreen):
         return range(len(self.here.rows(self.view.side, self.view.is_direct)))
 
     def head_line(self, pen: Pen) -> AnyLine:
-        left = " GRAPH  "
         if self.here is None:
-            wanted = pen.text(self._wanted.name)
-            return pad([(left, "bar.dim"), (wanted, "bar.strong")], pen.width, "bar")
-        op, label = self.here.op, pen.text(str(self.here.program.label.name))
-        badge = " SIMULATED TIMES " if self.here.program.is_simulated else ""
-        name, facts = pen.text(op.name), ""
-        for fact in (pen.text(op.opcode), label):  # whole, or not at all
-            more = f"{facts}  {pen.glyphs.dot}  {fact}"
-            facts = more if len(left) + len(name) + len(more) + len(badge) < pen.width else facts
-        title = pad([(left, "bar.dim"), (name, "bar.strong"), (facts, "bar")], pen.width - len(badge), "bar")
-        return (*title, (badge, "badge")) if badge else title
+            return title_line(pen, " GRAPH  ", self._wanted.name, ())
+        op, program = self.here.op, self.here.program
+        return title_line(pen, " GRAPH  ", op.name, (op.opcode, str(program.label.name)), program.is_simulated)
 
     def draw_page(self, pen: Pen, height: int) -> Sequence[AnyLine]:
         if self.here is None:
