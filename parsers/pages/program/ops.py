@@ -74,6 +74,7 @@ _NOTHING = frozenset(
 )
 _FREE_CALLS = frozenset((b"AllocateBuffer", b"ConcatBitcast"))
 _SLOW = frozenset((b"tanh", b"log", b"log-plus-one", b"exponential-minus-one", b"erf", b"power", b"sine", b"cosine"))
+_OPAQUE = frozenset(("kernel", "custom-call", "fft", "cholesky", "triangular-solve"))
 _CHOOSING = frozenset((b"gather", b"scatter", b"sort"))
 _MOVES = frozenset((b"copy", b"transpose", b"slice", b"pad", b"concatenate"))
 """What streams without an estimate. Reshapes and updates in place may touch parts of tiles: real ones took 50 times as
@@ -401,6 +402,19 @@ class ProgramRow:
     origins: tuple[str, ...] = ()
     compiled: CompiledProgram | None = None
     measured: Measured | None = None
+
+    @property
+    def most_of_peak(self) -> float | None:
+        """The share of the peak FLOP/s that it comes to at most, where HBM bounds it.
+
+        None where more FLOPs may run than `total` counts: in a kernel that can't be read, in a branch, in a loop whose
+        trips are not stated.
+        """
+        total = self.total
+        if total is None or not total.bound_ps or not total.compute_ps or total.bound_by != "HBM":
+            return None
+        is_more = (op.category in _OPAQUE if not op.flops else not op.certain_trips for op in self.ops)
+        return None if any(is_more) else total.compute_ps / total.bound_ps
 
 
 def program_rows(programs: Iterable[CompiledProgram], device: str | None = None) -> list[ProgramRow]:

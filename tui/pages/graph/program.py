@@ -320,8 +320,8 @@ def _statement(row: ProgramRow) -> list[str]:
         return [f"How long it takes is unknown: {row.problem}", *part, *work]
     compute, hbm = duration(total.compute_ps), duration(total.hbm_ps)
     said = [f"It takes at least {duration(total.bound_ps)}: {compute} of compute, {hbm} of HBM traffic"]
-    if total.bound_by == "HBM" and total.flops:
-        said.append(f"So it comes to at most {share(total.compute_ps / total.bound_ps)} of the peak FLOP/s")
+    if row.most_of_peak is not None:
+        said.append(f"So it comes to at most {share(row.most_of_peak)} of the peak FLOP/s")
     if row.told is not None:
         said.append(f"The compiler's tiles tell {told_words(row.told, False)}")
     if (ran := row.measured) is not None:

@@ -11,16 +11,20 @@ from statistics import median
 import pytest
 
 from tests.parsers.formats.mosaic.compiled import archive
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.parse import read_module_text
 from tpuprof.parsers.pages.program.arrays import ProgramArray, program_arrays
 from tpuprof.parsers.pages.program.ops import (
+    IN_BRANCH,
     NO_ESTIMATE,
     NO_TRIPS,
     RAGGED,
     SLIDING,
     SPARSE_CORE,
     ProgramOp,
+    ProgramRow,
+    Total,
     program_ops,
 )
 from tpuprof.tui.cli.main import main
@@ -169,6 +173,17 @@ def test_a_loop_multiplies_by_its_trips_and_an_update_in_place_writes_its_slice(
     assert arrays["part"].least_bytes == arrays["part"].moved_bytes, "made anew in each trip, and read once there"
     carried = arrays["x.1"]
     assert carried.written_by == ["put"] and carried.written_bytes == 8 * 1024 * 2 * (trips or 1)
+
+
+def test_the_most_of_the_peak_is_said_where_no_other_flops_may_run() -> None:
+    given = f"  %a = bf16[1024,1024]{LAYOUT} parameter(0)\n  %b = bf16[1024,1024]{LAYOUT} parameter(1)\n"
+    product = ops_of(program(f"{given}  ROOT %c = bf16[1024,1024]{LAYOUT} convolution(%a, %b), dim_labels=bf_io->bf"))[
+        "c"
+    ]
+    row = ProgramRow("jit_f", "f.txt", V6E, None, total=Total(1, 1, bound_ps=4, compute_ps=1, hbm_ps=4))
+    assert replace(row, ops=[product]).most_of_peak == 0.25
+    for changes in ({"category": "kernel", "flops": 0}, {"trips": None}, {"reason": IN_BRANCH}):
+        assert replace(row, ops=[product, replace(product, **changes)]).most_of_peak is None
 
 
 @pytest.mark.shared
