@@ -162,9 +162,12 @@ def header_line(columns: Sequence[Column], pen: Pen, sort: str = "", descending:
 
 
 def order_at(heads: Line, x: int, titles: Mapping[str, str]) -> str | None:
-    """What rows are sorted by where a click on the columns' titles lies: a key of `titles`; None for no such column."""
+    """What rows are sorted by where a click on the columns' titles lies: a key of `titles`; None for no such column.
+
+    A note may follow a title, after a comma.
+    """
     ends = accumulate(len(text) for text, _ in heads)
-    head = next((text.strip() for end, (text, _) in zip(ends, heads, strict=True) if x < end), "")
+    head = next((text.partition(",")[0].strip() for end, (text, _) in zip(ends, heads, strict=True) if x < end), "")
     stems = [head[:end] for end in range(len(head), max(0, len(head) - 3), -1)]  # without arrow, and ellipsis
     exact = next((order for stem in stems[:2] for order, title in titles.items() if title == stem), None)
     cut_short = (order for stem in stems[1:] for order, title in titles.items() if title.startswith(stem))

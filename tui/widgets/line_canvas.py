@@ -15,6 +15,7 @@ from typing import ClassVar
 from rich.console import Console
 from rich.segment import Segment, Segments
 from rich.style import Style
+from rich.terminal_theme import DEFAULT_TERMINAL_THEME, SVG_EXPORT_THEME
 from textual.binding import BindingType
 from textual.events import Resize
 from textual.geometry import Region, Size
@@ -189,8 +190,7 @@ def strip_of(line: AnyLine, width: int, colors: Palette, background: AnyKey = "t
     """
     segments: list[Segment] = []
     ground = colors.style(background)
-    for text, key in line:
-        style = colors.style(key)
+    for text, style in _words(line, colors):
         if segments:
             last = segments[-1]
             assert last.style is not None
@@ -201,6 +201,18 @@ def strip_of(line: AnyLine, width: int, colors: Palette, background: AnyKey = "t
         segments.append(Segment(text, style))
     strip = Strip(segments)
     return strip if strip.cell_length == width else strip.adjust_cell_length(width, ground)
+
+
+def _words(line: AnyLine, colors: Palette) -> Iterator[tuple[str, Style]]:
+    """Texts and their styles; where words are underlined, the blanks that align them are not."""
+    for text, key in line:
+        style, words = colors.style(key), text.strip(" ")
+        if style.underline and words != text and isinstance(key, str) and not key.startswith("on."):
+            begin, blank = len(text) - len(text.lstrip(" ")), style + Style(underline=False)
+            parts = ((text[:begin], blank), (words, style), (text[begin + len(words) :], blank))
+            yield from (part for part in parts if part[0])
+        else:
+            yield text, style
 
 
 BUTTONS: frozenset[AnyKey] = frozenset(("key", "bar.key", "tab.key", "tab.active"))
@@ -240,8 +252,8 @@ def _cells(strip: Strip) -> list[tuple[str, Style | None]] | None:
     return cells if len(cells) == strip.cell_length else None
 
 
-def picture_of(lines: Sequence[Strip], width: int, form: str, title: str) -> str:
-    """Lines of a screen as a picture (``svg``), a page (``html``) or text (``txt``)."""
+def picture_of(lines: Sequence[Strip], width: int, is_light: bool | None, form: str, title: str) -> str:
+    """Lines of a screen as a picture (``svg``), a page (``html``) or text (``txt``); around them it is as light."""
     if form == "txt":
         return "".join(f"{line.text.rstrip()}\n" for line in lines)
     console = Console(
@@ -254,4 +266,7 @@ def picture_of(lines: Sequence[Strip], width: int, form: str, title: str) -> str
     )
     for line in lines:
         console.print(Segments([*line, Segment.line()]), end="")
-    return console.export_svg(title=title) if form == "svg" else console.export_html(inline_styles=True)
+    theme = DEFAULT_TERMINAL_THEME if is_light else SVG_EXPORT_THEME
+    if form == "svg":
+        return console.export_svg(title=title, theme=theme)
+    return console.export_html(theme=theme, inline_styles=True)

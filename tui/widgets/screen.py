@@ -492,7 +492,7 @@ class AppScreen(Screen[None]):
         """Draws the page as it stands, without what is open above it, as ``svg``, ``html`` or ``txt``."""
         canvases = (self.head, *self.page_canvases)
         lines = [canvas.render_line(y) for canvas in canvases if canvas.display for y in range(canvas.size.height)]
-        return partial(picture_of, lines, self.app.size.width, title=chrome.APP_NAME)
+        return partial(picture_of, lines, self.app.size.width, self.look.palette.light, title=chrome.APP_NAME)
 
     def open(self, popup: Popup) -> None:
         self.popups.open(popup, self.app.size, self.page_keys if popup.is_card else ())

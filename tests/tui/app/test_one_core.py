@@ -46,6 +46,23 @@ async def test_every_tab_is_of_the_core() -> None:
         assert "only demo:1 is shown" in " ".join((await after(pilot, "W")).split())
 
 
+@pytest.mark.parametrize("views", [0, 1, 2])
+async def test_the_order_stays_where_another_core_is_chosen(views: int) -> None:
+    async with scene(make_demo_app(), ["3", *["v"] * views], 120, 40) as (app, pilot):
+        shown = ops_tab(app).view
+        assert shown is not None
+        shown.sort_by([*shown.orders][-1])
+        shown.reverse()
+        before = shown.listing.sort, shown.listing.is_reversed
+        await press(pilot, "H", "G", "enter")
+        there = ops_tab(app).view
+        assert there is not None and there is not shown and app.main.current_run.core == "demo:3"
+        assert (there.listing.sort, there.listing.is_reversed) == before
+        await press(pilot, "H", "g", "enter")
+        there = ops_tab(app).view
+        assert there is not None and (there.listing.sort, there.listing.is_reversed) == before
+
+
 async def test_a_core_that_is_not_there_says_which_are() -> None:
     async with scene(make_demo_app(core="7")) as (app, _):
         assert "Host demo has no core 7: its cores are 0, 1, 2, 3" in " ".join(frame(app).replace("│", " ").split())

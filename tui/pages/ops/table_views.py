@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
@@ -10,8 +10,8 @@ from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage, FrameworkT
 from tpuprof.parsers.pages.ops.kernels.gpu import kernels_page
 from tpuprof.parsers.pages.ops.op_groups import OpGroups, op_groups
 from tpuprof.parsers.pages.ops.roofline import RooflinePage
-from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import Line
+from tpuprof.tui.draw.pen import Pen, shared_prefix
+from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.ops.details.card import framework_card, kernel_card
 from tpuprof.tui.pages.ops.details.card_cache import CardCache, framework_texts, hlo_card
 from tpuprof.tui.pages.ops.details.roofline import roofline_chart
@@ -198,6 +198,20 @@ class FrameworkView(GroupedView["FrameworkTypes"]):
         if self.shown_groups is None:
             return framework_ops.FRAMEWORK_OPS, self._ops
         return framework_ops.FRAMEWORK_TYPES, self._types
+
+    def looks(self, glyphs: Glyphs) -> Mapping[str, Mapping[str, Any]] | None:
+        """Says once, in the head, what the ops of the longest one's program begin with."""
+        program = f"{self.names[0].partition('/')[0]}/" if self.names else ""
+        prefix = shared_prefix([name for name in self.names if name.startswith(program)])
+        if not prefix or self.shown_groups is not None:
+            return None
+        short = f"{glyphs.ellipsis}/"
+
+        def shortened(name: str, _: bool) -> str:
+            return short + name.removeprefix(prefix) if name.startswith(prefix) else name
+
+        other = {"title": f"op, {short} is {prefix}", "words": shortened}
+        return {key: other if key == "name" else {} for key in framework_ops.FRAMEWORK_OPS.screen}
 
     @cached_property
     def _types(self) -> framework_ops.TypesOfOps:

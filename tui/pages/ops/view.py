@@ -13,7 +13,7 @@ from tpuprof.parsers.ops.filtering.filter import HELP
 from tpuprof.parsers.ops.framework_op import parse_framework_op
 from tpuprof.tui.draw.pen import Pen, cut_words
 from tpuprof.tui.draw.spans import Glyphs, Line, plain
-from tpuprof.tui.draw.table import views_line
+from tpuprof.tui.draw.table import Listing, views_line
 from tpuprof.tui.pages import TabView, views_of
 from tpuprof.tui.pages.ops.details.card import CARD
 from tpuprof.tui.pages.ops.details.card_cache import CardCache, Key, OpPages, fetch
@@ -81,6 +81,7 @@ class OpsTab(SearchingTab):
         self._others: tuple[TabView, ...] = ()
         self._are_others_known = False
         self._views: dict[str, TreeView | RowsView] = {}
+        self._listings: dict[str, Listing] = {}  # as the views before these were listed, for their order
         self._wanted: dict[str, str] = {}  # what to go to in a view when it is there
         self._wanted_program: int | None = None  # that of the op to go to
         self._wanted_page = ""  # the other page to show when it is known which of them there are
@@ -109,6 +110,8 @@ class OpsTab(SearchingTab):
         self._views = {TREE: TreeView(cards), HLO: HloView(cards), ROOFLINE: RooflineView(cards)}
         if pages.ops.kernels:
             self._views[KERNELS] = KernelView(cards)
+        for name in self._views:
+            self._sort_as_before(name)
         self._stay()
         wanted = self._wanted.pop(HLO, "")
         return self._go_to_op(wanted) if wanted else ""
@@ -131,7 +134,13 @@ class OpsTab(SearchingTab):
         else:
             view = next(view for view in self._others if view.name == name).load_view()(page)
         self._views[name], wanted = view, self._wanted.pop(name, "")
+        self._sort_as_before(name)
         return view.show_named(wanted) if wanted else ""
+
+    def _sort_as_before(self, name: str) -> None:
+        """The order that was chosen in a view stays, whatever other run or core it shows."""
+        if name in self._listings:
+            self._views[name].sort_like(self._listings[name])
 
     def _stay(self) -> None:
         self.at = self.at if self.at in self.titles else TREE
@@ -151,6 +160,7 @@ class OpsTab(SearchingTab):
 
     def _forget(self) -> None:
         """Drops what was shown, and all that is still on its way for it."""
+        self._listings |= {name: view.listing for name, view in self._views.items()}
         self.cards, self._before, self._views, self._failures = None, None, {}, {}
         self._are_others_known = self.card_is_late = False
 

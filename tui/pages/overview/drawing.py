@@ -292,8 +292,9 @@ def op_details(op: TopOp, page: Overview, pen: Pen) -> list[Line]:
         ("rate", _rate(op.gflops_per_second)),
     ]
     blank = pen.fit([])
-    in_ops = pen.fit([("o ", "key"), ("shows it in tab 3, ops", "text")])
-    on_timeline = pen.fit([("O ", "key"), ("shows its longest run in tab 4, timeline", "text")])
+    which, whose = ("the longest of them", "that op's") if op.clones > 1 else ("it", "its")
+    in_ops = pen.fit([("o ", "key"), (f"shows {which} in tab 3, ops", "text")])
+    on_timeline = pen.fit([("O ", "key"), (f"shows {whose} longest run in tab 4, timeline", "text")])
     return [*pen.wrap(op.name, "strong"), blank, *pen.labelled(rows), blank, in_ops, on_timeline]
 
 

@@ -174,8 +174,12 @@ class RowsView(Filterable[int]):
     def drawn_columns(self, glyphs: Glyphs) -> list[Column]:
         """All columns, made once for a set of characters."""
         if self._columns is None or self._columns[0] != glyphs:
-            self._columns = glyphs, screen_columns(*self.table(), glyphs)
+            self._columns = glyphs, screen_columns(*self.table(), glyphs, self.looks(glyphs))
         return self._columns[1]
+
+    def looks(self, glyphs: Glyphs) -> Mapping[str, Mapping[str, Any]] | None:
+        """What of its columns looks other than their table says, by key (`screen_columns`); None for nothing."""
+        return None
 
     @property
     def row(self) -> int | None:

@@ -10,7 +10,7 @@ from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.base.text import said_of
 from tpuprof.tui.draw.pen import Composed, Pen
 from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.draw.table import order_at, view_at
+from tpuprof.tui.draw.table import Listing, order_at, view_at
 from tpuprof.tui.terminal.grammar import BY_NAME
 from tpuprof.tui.widgets.chrome import KeyRow
 from tpuprof.tui.widgets.tab import Tab
@@ -179,6 +179,13 @@ class ListView(Generic[Row]):
         """Turns the order round."""
         orders = self.orders
         return self.sort_by(self.listing.sort or next(iter(orders))) if orders else BY_NAME["sort"].absent
+
+    def sort_like(self, other: Listing) -> None:
+        """Takes the order of a list that it stands for from now on, where it has that order."""
+        at = self.listing
+        if other.sort in self.orders:
+            for _ in range(other.is_reversed != at.is_reversed if other.sort == at.sort else 1 + other.is_reversed):
+                self.sort_by(other.sort)
 
     def sorting_key(self, short: str = "sort", rank: int = 0, ask: Callable[[], object] | None = None) -> KeyRow:
         """The keys of the order; `ask` opens the list of the columns where a `SortWanted` can't ask for it."""

@@ -200,8 +200,8 @@ def _track_fields(no_time: str, events_width: int) -> tuple[Field[Sequence[Track
         no_time: why its share of that time may be unknown.
         events_width: cells of the column of events.
     """
-    first: ColumnSpec[Any] = _column("first, ms", 9, "dim")
-    last: ColumnSpec[Any] = _column("last, ms", 9, "dim")
+    first: ColumnSpec[Any] = _column("first ms", 9, "dim")
+    last: ColumnSpec[Any] = _column("last ms", 9, "dim")
     events: ColumnSpec[Any] = _column("events", events_width)
     most = f"the names with most self time, at most {MOST_TOP_OPS}"
     return (
@@ -341,7 +341,7 @@ _LABEL = _column("event", 30, cells=_texts(_indented_name, "strong"), grows=True
 _BEGAN = "when it began, on the trace's clock"
 _LASTED = "how long it took on the trace's clock, which the profiler realigns with the host's now and then"
 _DEVICE = "how long it took by the device's clock, as pages of steps and ops measure"
-_START: ColumnSpec[Any] = _column("start, ms", 9, "dim", fixed=True)
+_START: ColumnSpec[Any] = _column("start ms", 9, "dim", fixed=True)
 _TAKES: ColumnSpec[Any] = _column("duration", 8, fixed=True)
 
 EVENTS: Table[Sequence[EventRow]] = Table(
@@ -369,7 +369,7 @@ EVENTS: Table[Sequence[EventRow]] = Table(
 )
 """Events, some at a time: those of an interval may be more than memory holds."""
 
-_BEGIN: ColumnSpec[Any] = _column("start, ms", 14, "dim", fixed=True)
+_BEGIN: ColumnSpec[Any] = _column("start ms", 14, "dim", fixed=True)
 _EVENT: ColumnSpec[Any] = _column("event", 22, grows=True)
 FOUND = replace(
     EVENTS,
