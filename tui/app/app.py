@@ -235,8 +235,9 @@ class MainScreen(AppScreen):
         of_tab, of_all = self.tab.keys, self.keys
         own, general = (chrome.footer(key for key in keys if key.rank < chrome.HELPS) for keys in (of_tab, of_all))
         last = chrome.footer(key for key in (*of_tab, *of_all) if key.rank >= chrome.HELPS)
-        keys = [*[*own, *general][: max(5 if width < WIDE else 7, len(own))], *last]
-        return chrome.keys_line(keys, width, always=2)
+        first, least = [*dict.fromkeys((*own, *general))], max(5, len(own))
+        more = first[least:7] if width >= WIDE else []
+        return chrome.keys_line([*first[:least], *last[:-2], *more, *last[-2:]], width, always=2)
 
     # --- keys
 

@@ -424,6 +424,7 @@ COUNTS = (
             ),
         ),
     ),
+    Quantity("what a program leaves of HBM", (At("memory", "headroom_bytes"), At("program", "headroom_bytes"))),
     Quantity(
         "peak of a program in HBM",
         (At("memory", "peak_bytes"),),
