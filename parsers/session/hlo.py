@@ -43,7 +43,7 @@ _OF_TEXTS = (
     "{} of the modules are built from texts of the dump, and their heap from live ranges; --xla_dump_hlo_as_proto "
     "writes the complete modules."
 )
-_MOST_BESIDE = 2000
+_MOST_BESIDE, _MOST_LOOKED = 2000, 100
 NO_ALLOCATORS = "Compiled modules say nothing about memory over time; a profile of a running program does."
 
 
@@ -70,7 +70,9 @@ def leads_to_hlo(path: str) -> bool:
         except ProfileError as other:
             if other.code == "text_dump":
                 raise
+        dumps = _dumps_in(where, _MOST_LOOKED)
         hint = f"{error.hint}; compiled modules are *.hlo_proto.pb, or in a folder of --xla_dump_to"
+        hint = f"{printable(dumps[0])} holds compiled modules: give the path of one such folder" if dumps else hint
         raise ProfileError(error.code, error.sentence, hint, error.exit_code) from None
     return False
 
@@ -156,17 +158,22 @@ def open_hlo(path: str, as_text: bool = False) -> Logdir:
     return Logdir(path, (run,), (f"{counted(len(files), 'HLO module')} in {printable(path)}",), ())
 
 
+def _dumps_in(folder: str, most: int = _MOST_BESIDE) -> list[str]:
+    """The folders among the first entries of a folder that may hold compiled modules."""
+    names = list[str]()
+    with contextlib.suppress(ProfileError, OSError), listed(folder) as entries:
+        names = [entry.name for entry in itertools.islice(entries, most) if entry.is_dir()]
+    return sorted(filter(may_be_hlo, (os.path.join(folder, name) for name in names)))
+
+
 def open_hlo_beside(path: str, as_text: bool = False) -> Logdir:
     """The same with runs besides for the other files, or folders, of the same folder that hold compiled programs."""
     logdir = open_hlo(path, as_text)
     where, others = logdir.runs[0].path, list[str]()
     folder = os.path.dirname(where)
     with contextlib.suppress(ProfileError, OSError):
-        with listed(folder) as entries:
-            folders = (entry.name for entry in itertools.islice(entries, _MOST_BESIDE) if entry.is_dir())
-            names = [os.path.join(folder, name) for name in folders]
         of_files = program_files(folder) if os.path.isfile(where) and where == os.path.abspath(path) else ()
-        others = [file.path for file in of_files] if os.path.isfile(where) else sorted(filter(may_be_hlo, names))
+        others = [file.path for file in of_files] if os.path.isfile(where) else _dumps_in(folder)
     runs = (Run(os.path.basename(other), other, (), ()) for other in others if other != where)
     return replace(logdir, runs=(*logdir.runs, *runs))
 

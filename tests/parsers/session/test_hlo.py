@@ -25,6 +25,9 @@ def test_runs_beside_are_known_by_their_paths(tmp_path: Path, monkeypatch: pytes
     for folder, path in ((tmp_path, "a"), (tmp_path / "b", "../a")):
         monkeypatch.chdir(folder)
         assert [run.path for run in open_hlo_beside(path, as_text=True).runs] == [f"{tmp_path}/a", f"{tmp_path}/b"]
+    with pytest.raises(ProfileError) as caught:
+        leads_to_hlo(str(tmp_path))
+    assert f"{tmp_path}/a holds compiled modules" in caught.value.hint
 
 
 @pytest.fixture
