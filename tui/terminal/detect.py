@@ -133,20 +133,23 @@ def detect(
     Args:
         color: `auto`, `always`, `truecolor`, `256`, `16` or `never`.
         ascii_only: True or False where the user said so, None to go by the locale.
-        mouse: likewise; None means on, but off over SSH.
+        mouse: likewise; None means on, but off over SSH and in GNU screen, which then holds Esc back.
         is_tty: whether input and output are a terminal.
         kept: whether the background that the user chose last is light; a theme that is given overrides it.
     """
     term = environ.get("TERM", "")
     remote = any(environ.get(name) for name in ("SSH_CONNECTION", "SSH_TTY", "SSH_CLIENT"))
+    multiplexer: Literal["", "tmux", "screen"] = (
+        "tmux" if environ.get("TMUX") else "screen" if environ.get("STY") else ""
+    )
     return Terminal(
         obstacle=_obstacle(term, is_tty),
         color=_CHOICES.get(color) or _color_mode(term, environ),
         light=theme == "light" if theme in ("dark", "light") else _is_light(environ) if kept is None else kept,
         unicode=_is_utf8(term, environ) if ascii_only is None else not ascii_only,
         remote=remote,
-        mouse=not remote if mouse is None else mouse,
-        multiplexer="tmux" if environ.get("TMUX") else "screen" if environ.get("STY") else "",
+        mouse=not remote and multiplexer != "screen" if mouse is None else mouse,
+        multiplexer=multiplexer,
         theme=theme,
     )
 

@@ -139,6 +139,7 @@ def terminal(env: Mapping[str, str]) -> DoctorSection:
     yanked = os.path.join(state_folder(), YANK_FILE)
     clipboard = [*(["tmux's buffer"] if env.get("TMUX") else []), "the terminal (OSC 52)", yanked]
     place = found.multiplexer or "no multiplexer"
+    why_off = "SSH" if found.remote else "GNU screen, where Esc waits for the next key with it"
     rows = [
         DoctorLine(
             "screen",
@@ -147,7 +148,7 @@ def terminal(env: Mapping[str, str]) -> DoctorSection:
         ),
         DoctorLine("colours", f"{_COLOURS[found.color]}, {_GROUNDS[found.light]}"),
         DoctorLine("characters", "UTF-8" if found.unicode else f"ASCII: {_why_ascii(env)}"),
-        DoctorLine("mouse", "on" if found.mouse else "off, since this is SSH; --mouse turns it on"),
+        DoctorLine("mouse", "on" if found.mouse else f"off, since this is {why_off}; --mouse turns it on"),
         DoctorLine("inside", f"{place}, over SSH" if found.remote else place),
         DoctorLine("clipboard", ", ".join(clipboard)),
         DoctorLine("variables", ", ".join(f"{name}={value}" for name, value in shown.items()) or "none is set"),

@@ -102,7 +102,7 @@ def test_extras_are_those_of_the_package() -> None:
     ("extra", "words"),
     [
         ({"TMUX": "/tmp/tmux-1/secret,1,0"}, ("inside tmux", "tmux's buffer, the terminal (OSC 52), ~/.local")),
-        ({"STY": "1.pts"}, ("inside screen",)),
+        ({"STY": "1.pts"}, ("inside screen", "mouse off, since this is GNU screen")),
         ({"SSH_TTY": "/dev/pts/7"}, ("inside no multiplexer, over SSH", "mouse off, since this is SSH")),
         ({"LANG": "C"}, ("characters ASCII: the locale 'C' is not UTF-8; try LANG=C.UTF-8",)),
         ({"LANG": ""}, ("characters ASCII: no locale is set",)),
