@@ -139,17 +139,14 @@ def detect(
     """
     term = environ.get("TERM", "")
     remote = any(environ.get(name) for name in ("SSH_CONNECTION", "SSH_TTY", "SSH_CLIENT"))
-    multiplexer: Literal["", "tmux", "screen"] = (
-        "tmux" if environ.get("TMUX") else "screen" if environ.get("STY") else ""
-    )
     return Terminal(
         obstacle=_obstacle(term, is_tty),
         color=_CHOICES.get(color) or _color_mode(term, environ),
         light=theme == "light" if theme in ("dark", "light") else _is_light(environ) if kept is None else kept,
         unicode=_is_utf8(term, environ) if ascii_only is None else not ascii_only,
         remote=remote,
-        mouse=not remote and multiplexer != "screen" if mouse is None else mouse,
-        multiplexer=multiplexer,
+        mouse=not remote and not environ.get("STY") if mouse is None else mouse,
+        multiplexer="tmux" if environ.get("TMUX") else "screen" if environ.get("STY") else "",
         theme=theme,
     )
 

@@ -58,7 +58,7 @@ def test_the_first_rule_that_holds_says_what_a_terminal_can_do(
     has_utf8 = locale in ("C.UTF-8", "de_DE.utf8") and term != "linux"
     assert found.unicode == (has_utf8 if ascii_only is None else not ascii_only)
     assert found.remote == bool(first_set(environ, "SSH_CONNECTION", "SSH_TTY", "SSH_CLIENT"))
-    assert found.mouse == (mouse if mouse is not None else not found.remote and found.multiplexer != "screen")
+    assert found.mouse == (mouse if mouse is not None else not found.remote and not environ.get("STY"))
     assert found.multiplexer == ("tmux" * bool(environ.get("TMUX")) or "screen" * bool(environ.get("STY")))
     settings = textual_settings(found, environ)
     assert ("TEXTUAL_FPS" in settings) == (found.remote and "TEXTUAL_FPS" not in environ)
