@@ -404,6 +404,14 @@ class ProgramRow:
     measured: Measured | None = None
 
     @property
+    def told_in_part(self) -> Band | None:
+        """What is told of those of its ops of which something is, where nothing is told of it as a whole."""
+        bands = [(op.told_ps, op.certain_trips) for op in self.ops if op.told_ps is not None and op.certain_trips]
+        if self.told is not None or not bands:
+            return None
+        return Band(*(sum(band[end] * trips for band, trips in bands) for end in (0, 1)))
+
+    @property
     def most_of_peak(self) -> float | None:
         """The share of the peak FLOP/s that it comes to at most, where HBM bounds it.
 

@@ -60,6 +60,7 @@ _READS: Table[Sequence[Any]] = object_table(
 _LEAST = "what it takes at least: the larger of FLOPs at the peak and bytes at HBM's, op by op"
 _TOLD = "what walking the compiler's tiles tells; nobody measured it"
 _BAR_CELLS = 8
+_IN_PART = "all of it is told, or none of its ops"
 _WHY, _NOT_TOLD = "problem says why", "reason says why"
 _REASON = attribute("reason", VERBATIM, "why nothing is claimed of its time; empty where something is")
 _FIGURES: tuple[Metric[ProgramRow], ...] = (
@@ -69,6 +70,7 @@ _FIGURES: tuple[Metric[ProgramRow], ...] = (
     attribute("chip", VERBATIM, "what it is for", "chip", null=_WHY),
     attribute("bound_ms", TIME_MS, _LEAST, "at least", null=_WHY, name="total.bound_ps"),
     attribute("told_ms", told(TIME_MS), _TOLD, "told", null=_NOT_TOLD),
+    attribute("told_in_part_ms", told(TIME_MS), "the same of the ops that are told, where not all are", null=_IN_PART),
     attribute("measured_ms", TIME_MS, _MEASURED_RUN, "measured", null=_NOT_RUN, name="measured.mean_ps"),
     attribute("occurrences", COUNT, "how often it ran in the profile", null=_NOT_RUN, name="measured.runs"),
     attribute("bound_by", TEXT, "compute or HBM, which takes most of it", "bound by", null=_WHY, name="total.bound_by"),
@@ -326,7 +328,11 @@ def _statement(row: ProgramRow) -> list[str]:
         said.append(f"The compiler's tiles tell {told_words(row.told, False)}")
     if (ran := row.measured) is not None:
         said.append(f"It took {duration(ran.mean_ps)}, the mean of {counted(ran.runs, 'run')}")
-    return [*said, *([f"Nothing is told of its time ({row.reason})"] if row.reason else [])]
+    if row.reason:
+        said.append(f"Nothing is told of its whole time ({row.reason})")
+    if (band := row.told_in_part) is not None:
+        said.append(f"The ops of which something is told take {told_words(band, False)} together")
+    return said
 
 
 def _moved(arrays: Sequence[ProgramArray]) -> list[str]:
