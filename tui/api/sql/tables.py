@@ -226,6 +226,7 @@ _WHOSE = (
 )
 _EVENT = "an event of the timeline; derived tracks only if --track names them"
 _STEP = "a step on a core: its time, and the owners of that time"
+_MOVED = "an array in HBM of the longest compiled program, and what its ops move of it"
 _ALLOCATED = "an event of an allocator, and the memory in use after it"
 _AT_PEAK = "equal allocations that an allocator had at its peak"
 _GROUP = "the collectives of one kind, axis, groups and pass together"
@@ -239,6 +240,7 @@ TABLES: tuple[SqlTable, ...] = (
     SqlTable("blocks", "a block of the model and a pass, in the mean step", "model", _of_page),
     SqlTable("layers", "the part of a block in a layer, in the mean step", "model", _of_page),
     SqlTable("buffers", "an HBM buffer of a compiled module", "memory", _of_buffers, (_MODULE,)),
+    SqlTable("arrays", _MOVED, "program", _of_page),
     SqlTable("allocators", "an allocator, at its peak", "memory-profile", _of_page),
     SqlTable("memory_events", _ALLOCATED, "memory-profile", _of_allocators, _WHOSE, key="timeline"),
     SqlTable("memory_at_peak", _AT_PEAK, "memory-profile", _of_allocators, _WHOSE, key="at_peak"),

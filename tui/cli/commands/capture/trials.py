@@ -43,6 +43,8 @@ def run_try(args: argparse.Namespace) -> int:
         for trial in trials(plan, folder, os.environ):
             made.append(trial)
             note(f"{trial.label}: {trial.verdict}{f' ({trial.reason})' if trial.reason else ''}")
+    if (name := plan.searched) is not None:
+        made.sort(key=lambda trial: int(dict(trial.variant.values)[name]))
     report = command_named("try").load_report()
     content, look = report.read(plan, made), printing.report_look(args)
     printing.write_report(args, report.writers[args.format](content, look, args.limit or 0))

@@ -54,7 +54,7 @@ def test_the_largest_value_is_found_and_nothing_stays(
     assert {batch for batch, row in tried.items() if row["verdict"] == "fits"} == {
         batch for batch in tried if batch < 12
     }
-    assert {1, 11, 12, 90} <= {*tried} and len(tried) < 12
+    assert {1, 11, 12, 90} <= {*tried} and len(tried) < 12 and [*tried] == sorted(tried)
     assert (tried[12]["needed_bytes"], tried[12]["there_bytes"]) == (32_439_114_240, 33_550_237_696)
     assert (tried[1]["change"], tried[11]["change"]) == (None, "same program")
     assert {*os.listdir(tmp_path)} == before
