@@ -64,6 +64,8 @@ def meant(words: Sequence[str]) -> list[str]:
         page = _page_word(left[1])
         left[1:2] = _PAGES.get(page, page if page in PAGE_NAMES else left[1]).split()
         left = left[1:] if left[1] in COMMANDS and left[1] not in PAGE_NAMES else left
+    if left[:1] == ["memory"]:  # that opens the app, and this has options of a report
+        left = ["report", *left]
     if left[:1] == ["query"]:
         left = [word for word in left if word not in _QUERY]
     with_units = [word for word in left[2:][-2:] if word.endswith("s") and instant_ps(word) is not None]
