@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
-MOST_LINES = {"source": 133_051, "tests": 87_394}
+MOST_LINES = {"source": 133_068, "tests": 87_377}
 """Where `main` may end after a change, whatever it adds. Their sum only falls."""
 
 PARTS = {"source": ("parsers", "tui"), "tests": ("tests",)}

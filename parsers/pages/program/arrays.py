@@ -97,9 +97,10 @@ class _Finder:
         self.protos: Mapping[str, hlo_pb2.HloInstructionProto] = {printable(text(one.name)): one for one in every}
         self._ops = {op.name: op for op in ops}
         self._known, self.found = dict[_Place, _Place](), dict[_Place, ProgramArray]()
-        loops = {number: one for one in every if one.opcode == b"while" for number in one.called_computation_ids}
         given = ((part, one) for part in module.proto.hlo_module.computations for one in part.instructions)
-        self._loops = {one.id: loops[part.id] for part, one in given if part.id in loops and one.opcode == b"parameter"}
+        calls = {each: (one, place) for one in every for place, each in enumerate(one.called_computation_ids, 1)}
+        self._given = {one.id: calls[part.id] for part, one in given if part.id in calls and one.opcode == b"parameter"}
+        self._loops = {number: call for number, (call, _) in self._given.items() if call.opcode == b"while"}
 
     def _place(self, proto: hlo_pb2.HloInstructionProto, part: int) -> _Place:
         """What makes the array that an instruction gives, or that is a part of its tuple.
@@ -112,6 +113,8 @@ class _Finder:
             operand = self._module.instruction_by_id(proto.operand_ids[0]) if proto.operand_ids else None
             if proto.opcode == b"get-tuple-element" and operand is not None and part < 0:
                 proto, part = self._part(operand, proto.tuple_index)
+            elif (passed_on := self._passed_on(proto)) is not None:
+                proto = passed_on
             elif proto.opcode in _SAME and operand is not None:
                 proto = operand
             elif proto.opcode.endswith(b"-done") and operand is not None:  # what it waits for has the result in a tuple
@@ -125,8 +128,18 @@ class _Finder:
         self._known |= dict.fromkeys(passed, found)
         return found
 
+    def _passed_on(self, parameter: hlo_pb2.HloInstructionProto) -> hlo_pb2.HloInstructionProto | None:
+        """What a branch or a called computation gets as a parameter; None for all others."""
+        call, place = self._given.get(parameter.id, (None, 0))
+        if call is None or call.opcode not in (b"conditional", b"call"):
+            return None
+        number = place if call.opcode == b"conditional" else parameter.parameter_number
+        operands = self._module.operand_protos(call)
+        return operands[number] if number < len(operands) else None
+
     def _part(self, whole: hlo_pb2.HloInstructionProto, part: int) -> tuple[hlo_pb2.HloInstructionProto, int]:
         """A part of a tuple: what a loop carries is what it begins with."""
+        whole = self._passed_on(whole) or whole
         loop = self._loops.get(whole.id, whole)
         given = self._module.instruction_by_id(loop.operand_ids[0]) if loop.opcode == b"while" else whole
         if given is None or given.opcode != b"tuple":

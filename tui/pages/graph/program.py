@@ -322,6 +322,10 @@ def _statement(row: ProgramRow) -> list[str]:
         return [f"How long it takes is unknown: {row.problem}", *part, *work]
     compute, hbm = duration(total.compute_ps), duration(total.hbm_ps)
     said = [f"It takes at least {duration(total.bound_ps)}: {compute} of compute, {hbm} of HBM traffic"]
+    if not total.bound_ps:
+        said = [
+            "No least time of it is certain: each op runs in a branch or an unknown number of times, or beside others"
+        ]
     if row.most_of_peak is not None:
         said.append(f"So it comes to at most {share(row.most_of_peak)} of the peak FLOP/s")
     if row.told is not None:

@@ -186,6 +186,18 @@ def test_the_most_of_the_peak_is_said_where_no_other_flops_may_run() -> None:
         assert replace(row, ops=[product, replace(product, **changes)]).most_of_peak is None
 
 
+def test_an_array_is_one_in_a_branch_and_in_what_is_called() -> None:
+    shape = f"bf16[64,1024]{LAYOUT}"
+    branch = f"%NAME (t: ({shape})) -> {shape} {{\n  %t.NAME = ({shape}) parameter(0)\n"
+    branch += f"  %e.NAME = {shape} get-tuple-element(%t.NAME), index=0\n  ROOT %r.NAME = {shape} negate(%e.NAME)\n}}\n"
+    called = f"%called (c: {shape}) -> {shape} {{\n  %c = {shape} parameter(0)\n  ROOT %d = {shape} negate(%c)\n}}\n"
+    body = f"  %x.1 = {shape} parameter(0)\n  %p = pred[] parameter(1)\n  %given = ({shape}) tuple(%x.1)\n"
+    body += f"  %q = {shape} conditional(%p, %given, %given), branch_computations={{%yes, %no}}\n"
+    body += f"  ROOT %called.1 = {shape} call(%x.1), to_apply=%called"
+    text = program(body, branch.replace("NAME", "yes") + branch.replace("NAME", "no") + called)
+    assert sorted(arrays_of(text)["x.1"].read_by) == ["d", "r.no", "r.yes"]
+
+
 @pytest.mark.shared
 def test_arrays_of_programs_as_others_found_them(shared: Path) -> None:
     """What is read twice, what tiles stream, an accumulator that a loop writes a slice of at a time."""
