@@ -65,6 +65,7 @@ KEYS = {
     "roofline": ["3", *"vvvj"],
     "collectives": ["3", "V", "j"],
     "graph": ["3", "v", "u", "j"],
+    "program": ["3", "v", "P", "v", "j"],
     "timeline": ["4", *["right_square_bracket"] * 2, *"jjjjjj", *["full_stop"] * 2, *"wwww", *["full_stop"] * 13],
     "memory": ["5", "j"],
     "memory-map": ["5", "v", "v", *"jj"],
