@@ -89,6 +89,19 @@ _OF_BYTES = (ValueError, LookupError, ArithmeticError, EOFError, RecursionError,
 Part = TypeVar("Part")
 
 
+@contextmanager
+def as_damage() -> Iterator[None]:
+    """Around work on decoded messages, or as a decorator of it: where these do not fit together, they are damaged.
+
+    Raises:
+        Damaged: the work found what a decoder raises for senseless bytes.
+    """
+    try:
+        yield
+    except _OF_BYTES as error:
+        raise (error if isinstance(error, Damaged) else Damaged(DAMAGED)) from error
+
+
 def could_not(what: str, why: str = INTERNAL) -> str:
     """The sentence about a part that failed; `what` as for `one_part`."""
     return f"could not {what}: {why}"

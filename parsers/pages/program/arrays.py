@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from tpuprof.parsers.base.errors import as_damage
 from tpuprof.parsers.base.record import dataclass, field
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.formats.hlo.modules import HloModule
@@ -65,8 +66,13 @@ class ProgramArray:
         return min(self.written_bytes, most) + min(self.read_bytes, most)
 
 
+@as_damage()
 def program_arrays(module: HloModule, ops: Sequence[ProgramOp]) -> list[ProgramArray]:
-    """The arrays that the ops of a program move, most bytes first. An op whose trips are unknown counts once."""
+    """The arrays that the ops of a program move, most bytes first. An op whose trips are unknown counts once.
+
+    Raises:
+        Damaged: the module's instructions do not fit together.
+    """
     finder = _Finder(module, ops)
     for op in ops:
         proto, runs = finder.protos.get(op.name), 1 if op.trips is None else op.trips

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from tpuprof.parsers.base.errors import EXIT_OK, EXIT_UNREADABLE, behind_wall
+from tpuprof.parsers.base.errors import EXIT_OK, EXIT_UNREADABLE, as_damage, behind_wall
 from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.formats.xspace.walk import text
@@ -191,6 +191,7 @@ def _compared(before: CompiledProgram, after: CompiledProgram, device: str | Non
     row, other = (program_rows([each], device)[0] for each in (before, after))
     are_tiles = a is not None and b is not None and a.structure == b.structure and not why
 
+    @as_damage()
     def differing() -> list[Change]:
         costs = costs_of(before.module, row.ops), costs_of(after.module, other.ops)
         found = _tiles(before, after, *costs) if are_tiles else _facts(before, after, *costs)

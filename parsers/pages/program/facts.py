@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from tpuprof.parsers.base.errors import ProfileError, behind_wall
+from tpuprof.parsers.base.errors import ProfileError, as_damage, behind_wall
 from tpuprof.parsers.base.intervals import grouped
 from tpuprof.parsers.base.op_class import COLLECTIVE_KINDS
 from tpuprof.parsers.base.record import dataclass
@@ -305,6 +305,7 @@ def _of_sparse_core(module: HloModule, start: hlo_pb2.HloInstructionProto) -> _F
 def _blocks(config: str) -> str:
     """The grid of a kernel and the blocks of its arrays, in a few words; empty where its code can't be read."""
 
+    @as_damage()
     def read() -> Kernel:
         return read_kernel(module_bytes(json.loads(config)["custom_call_config"]))
 

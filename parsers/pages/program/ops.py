@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from tpuprof.parsers.base.errors import behind_wall
+from tpuprof.parsers.base.errors import as_damage, behind_wall
 from tpuprof.parsers.base.intervals import grouped
 from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.base.regex import pattern
@@ -194,8 +194,13 @@ class ProgramOp:
         return words if scoped is None else f"{words}; {' '.join(binary_parts(scoped))} of scoped VMEM"
 
 
+@as_damage()
 def op_of(module: HloModule, name: str, device: str | None) -> ProgramOp | None:
-    """One op on a type of device; None where the module does not have it, or the device's peaks are unknown."""
+    """One op on a type of device; None where the module does not have it, or the device's peaks are unknown.
+
+    Raises:
+        Damaged: the module's instructions do not fit together; `program_ops` raises it too.
+    """
     proto, chip = module.instruction_proto(name), generation_of(device)
     return None if proto is None or chip is None or chip not in CHIPS else _op(module, proto, chip, 1, "")
 
@@ -205,6 +210,7 @@ def streaming_ps(op: ProgramOp, device: str | None) -> float:
     return op.traffic_ps / (BESIDE_PRODUCTS if generation_of(device) == FITTED else 1.0)
 
 
+@as_damage()
 def program_ops(module: HloModule, chip: str) -> list[ProgramOp]:
     """The ops of a program for a chip of `CHIPS`, the longest first; those of loops and calls are among them.
 

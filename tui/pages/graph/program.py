@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, ProfileError, behind_wall
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, ProfileError, as_damage, behind_wall
 from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.text import counted, examples, printable
 from tpuprof.parsers.base.words import factor_text
@@ -260,6 +260,7 @@ def of_program(
     return Programs(rows, row, arrays or (), tuple(dict.fromkeys(failed)), memory, simulated)
 
 
+@as_damage()
 def _memory_of(row: ProgramRow) -> SpaceMemory | None:
     """What a program takes of HBM; None where its buffers are not known."""
     assigned = row.compiled.assigned() if row.compiled is not None else None

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from tpuprof.parsers.base.errors import Damaged
 from tpuprof.parsers.base.words import share, time
 from tpuprof.parsers.pages.findings.budget import Budget, Claimed, detects
 from tpuprof.parsers.pages.findings.ops.bandwidth import MEMORY_BOUND
@@ -68,7 +70,9 @@ def _streaming(evidence: Evidence, row: int) -> ProgramOp | None:
     proto = None if module is None else module.instruction_proto(name)
     if module is None or proto is None or b'"window_config"' not in module.backend_config(proto):
         return None
-    op: ProgramOp | None = _op_of(module, name, evidence.device_type)
+    op: ProgramOp | None = None
+    with contextlib.suppress(Damaged):
+        op = _op_of(module, name, evidence.device_type)
     if op is None or op.reason or op.streamed_bytes < _MORE * op.hbm_bytes:
         return None
     streaming = _streaming_ps(op, evidence.device_type)
