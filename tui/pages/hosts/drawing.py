@@ -304,7 +304,7 @@ def _every_host(page: HostsPage, order: Sequence[int], pen: Pen) -> list[Line]:
         if row.parts_ps is not None:
             lines.append(_parts_line(row.label, row.parts_ps, longest, pen, "strong"))
             is_told = len(page.rows) <= _FEW_HOSTS or host_index == page.straggler
-            if row.cores > 1 and is_told and steps is not None:
+            if row.cores > 1 and is_told and steps is not None and host_index in steps.rows:
                 lines += _core_lines(steps, host_index, None, pen, longest=longest)
     return lines
 
