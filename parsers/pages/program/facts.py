@@ -31,6 +31,7 @@ from tpuprof.parsers.steps.boundaries.replica_groups import groups_of
 
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.proto import hlo_pb2
+    from tpuprof.parsers.pages.program.programs import CompiledProgram
 
 FIRST = ("memory", "buffer", "donated")
 """Kinds of facts on the whole program, which come first."""
@@ -162,6 +163,17 @@ def memory_of(assigned: HloModule, chip: str | None) -> SpaceMemory | None:
     with suppress(ProfileError):
         return space_memory(assigned, ModuleLabel(assigned.name, None, ""), HBM, capacity_of(chip, HBM))
     return None
+
+
+@as_damage()
+def memory_of_program(program: CompiledProgram | None, chip: str | None) -> SpaceMemory | None:
+    """The same of a program whose buffers may lie in another file.
+
+    Raises:
+        Damaged: its parts do not fit together.
+    """
+    assigned = None if program is None else program.assigned()
+    return None if assigned is None else memory_of(assigned, chip)
 
 
 def memory_facts(assigned: HloModule) -> Iterator[Fact]:

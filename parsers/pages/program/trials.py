@@ -21,17 +21,19 @@ from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.formats.hlo.files import CODEGEN
 from tpuprof.parsers.memory.model import SpaceMemory
 from tpuprof.parsers.memory.modules.target import stem_of
 from tpuprof.parsers.memory.oom.dumps import FAILED, read_dumps
 from tpuprof.parsers.pages.program.changes import compare_programs
+from tpuprof.parsers.pages.program.facts import memory_of_program
 from tpuprof.parsers.pages.program.ops import Band, ProgramRow, program_rows
 from tpuprof.parsers.pages.program.programs import CompiledProgram, programs_at
 
 FITS, TOO_LARGE, UNKNOWN = "fits", "does not fit", "unknown"
 MOST_VARIANTS = 64
 _COMPILED = ".after_codegen.hlo.pb"
-PS_PER_SECOND = 10**12
+_PS_PER_SECOND = 10**12
 _POLL_SECONDS, _QUIET_SECONDS, _END_SECONDS = 0.2, 1.0, 5.0
 _OUTPUT, _LAST_BYTES = "output.txt", 4096
 _DUMPED = "--xla_dump_to={} --xla_dump_hlo_as_proto --xla_dump_hlo_as_text"
@@ -66,12 +68,12 @@ class Trial:
         verdict: `FITS`, `TOO_LARGE` or `UNKNOWN`, for which `reason` says why.
         module: that the verdict is of; None where there is none.
         needed_bytes, there_bytes: of HBM, gaps between buffers included; None where the dump does not say.
-        bound_ps, told: of the program, see `ProgramRow`; None where it was not compiled, or where nothing is known.
+        bound_ps, told: of the program, see `ProgramRow`; None where it was not compiled, or where nothing is known. The
+            program itself is let go, since one may be large and there may be many.
         why_not_told: why `told` is None; empty where it is not.
         change: from the first variant that fits, a verdict of `parsers.pages.program.changes`; None where either has
             no program.
         ran_ps: how long the command ran.
-        program: what was compiled.
     """
 
     variant: Variant
@@ -85,7 +87,6 @@ class Trial:
     why_not_told: str = ""
     change: str | None = None
     ran_ps: int = 0
-    program: CompiledProgram | None = None
 
     @property
     def label(self) -> str:
@@ -123,18 +124,17 @@ def plan_of(command: str, sets: Sequence[str], flags: Sequence[str], module: str
             raise _usage(f"{{{name}}} is not in the command.", f"'… --{name} {{{name}}}'")
     chosen = [tuple((name, value) for value in values) for name, values in given.items()]
     flagged = [tuple((name, value) for value in values) for name, values in map(_listed, flags)]
-    found = [name for name, values in given.items() if _RANGE.fullmatch(values[0])]
-    if found:
-        match = _RANGE.fullmatch(given[found[0]][0])
-        assert match is not None, "it was found by it"
-        if any(len(each) > 1 for each in (*chosen, *flagged)) or len(found) > 1 or int(match[1]) > int(match[2]):
+    ranges = {name: match.groups() for name, values in given.items() if (match := _RANGE.fullmatch(values[0]))}
+    if ranges:
+        (searched, (low, high)), *more = ranges.items()
+        if more or int(low) > int(high) or any(len(each) > 1 for each in (*chosen, *flagged)):
             raise _usage("A range is searched alone, from its lower end to its upper one.", "--set batch=8..512")
-        ends = dict.fromkeys((match[1], match[2]))
-        chosen = [tuple((found[0], end) for end in ends) if each[0][0] == found[0] else each for each in chosen]
+        ends = tuple((searched, end) for end in dict.fromkeys((low, high)))
+        chosen = [ends if each[0][0] == searched else each for each in chosen]
     variants = tuple(Variant(values, switches) for values in product(*chosen) for switches in product(*flagged))
     if len(variants) > MOST_VARIANTS:
         raise _usage(f"These are {len(variants):,} variants.", f"at most {MOST_VARIANTS}")
-    return Plan(command, variants, found[0] if found else None, module, seconds)
+    return Plan(command, variants, next(iter(ranges), None), module, seconds)
 
 
 def _listed(text: str) -> tuple[str, list[str]]:
@@ -155,16 +155,16 @@ def trials(plan: Plan, folder: str, environ: Mapping[str, str]) -> Iterator[Tria
         folder: what the compiler and the command write goes into a folder in it, one a variant.
         environ: of the command; its own flags of XLA and libtpu are kept.
     """
-    first: Trial | None = None
+    first: CompiledProgram | None = None
 
     def tried(variant: Variant, number: int) -> Trial:
         nonlocal first
         own = os.path.join(folder, f"{number:02}")
         os.mkdir(own, 0o700)
         ran = _run_until(variant.command(plan.command), own, _environ(variant, own, environ), plan)
-        made = replace(_judged(variant, own, plan, ran, first), ran_ps=round(ran * PS_PER_SECOND))
-        first = first or (made if made.program is not None else None)
-        return made
+        made, compiled = _judged(variant, own, plan, ran, first)
+        first = first or compiled
+        return replace(made, ran_ps=round(ran * _PS_PER_SECOND))
 
     known: dict[int, Trial] = {}
     for number, variant in enumerate(plan.variants):
@@ -230,65 +230,59 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 def _has(folder: str, module: str | None) -> bool:
     """Whether the verdict on a module is written: of one without a name only that it does not fit, which ends all."""
-    for ending in (FAILED, _COMPILED) if module is not None else (FAILED,):
-        for path in glob.glob(f"{glob.escape(folder)}/*{ending}"):
-            with contextlib.suppress(OSError):
-                is_quiet = time.time() - os.stat(path).st_mtime > _QUIET_SECONDS
-                if is_quiet and (module is None or _is_of(path, module)):
-                    return True
+    for path in (*_files(folder, FAILED, module), *(_files(folder, _COMPILED, module) if module is not None else ())):
+        with contextlib.suppress(OSError):
+            if time.time() - os.stat(path).st_mtime > _QUIET_SECONDS:
+                return True
     return False
 
 
-def _is_of(path: str, module: str) -> bool:
-    """Whether a file of a dump, ``module_0001.jit_step.cl_9.….pb``, is of a module."""
-    return module in os.path.basename(stem_of(path)).split(".")
+def _files(folder: str, ending: str, module: str | None) -> list[str]:
+    """Files of a dump, ``module_0001.jit_step.cl_9.….pb``, those of a module if one is named."""
+    paths = glob.glob(f"{glob.escape(folder)}/*{ending}")
+    return [path for path in paths if module is None or module in os.path.basename(stem_of(path)).split(".")]
 
 
-def _judged(variant: Variant, folder: str, plan: Plan, ran: float, first: Trial | None) -> Trial:
-    """What the dump in a folder says of the module of that name, or of the one that failed or takes longest."""
-    module = plan.module
-    try:
-        dumped = read_dumps([folder])
-    except ProfileError:
-        dumped = ()
-    failed = next((one for one in dumped if one.failed and module in (None, one.name)), None)
-    if failed is not None:
-        return Trial(variant, TOO_LARGE, "", failed.name, *_bytes_of(failed.memory))
-    row, program = _compiled(folder, module)
-    if row is None or program is None:
-        return Trial(variant, UNKNOWN, _why_nothing(folder, plan, ran))
-    memory = next((one.memory for one in dumped if one.name == program.name), None)
-    change = None
-    if first is not None and first.program is not None:
-        change = compare_programs(("", ""), [first.program], [program]).verdict
-    needed, there = (None, None) if memory is None else _bytes_of(memory)
-    return Trial(
+def _judged(
+    variant: Variant, folder: str, plan: Plan, ran: float, first: CompiledProgram | None
+) -> tuple[Trial, CompiledProgram | None]:
+    """What the dump in a folder says of the module of that name, or of the one that failed or takes longest.
+
+    The program is there where it was compiled.
+    """
+    with contextlib.suppress(ProfileError):
+        for failed in read_dumps(_files(folder, FAILED, plan.module)):
+            return Trial(variant, TOO_LARGE, "", failed.name, *_bytes_of(failed.memory)), None
+    row = _compiled(folder, plan.module)
+    if row is None or row.compiled is None:
+        return Trial(variant, UNKNOWN, _why_nothing(folder, plan, ran)), None
+    trial = Trial(
         variant,
         FITS,
-        module=program.name,
-        needed_bytes=needed,
-        there_bytes=there,
+        "",
+        row.name,
+        *_bytes_of(memory_of_program(row.compiled, row.chip)),
         bound_ps=None if row.total is None else row.total.bound_ps,
         told=row.told,
         why_not_told=row.reason or row.problem,
-        change=change,
-        program=program,
+        change=None if first is None else compare_programs(("", ""), [first], [row.compiled]).verdict,
     )
+    return trial, row.compiled
 
 
-def _bytes_of(memory: SpaceMemory) -> tuple[int, int | None]:
+def _bytes_of(memory: SpaceMemory | None) -> tuple[int | None, int | None]:
+    """What is needed, and what is there."""
+    if memory is None:
+        return None, None
     return memory.needed_bytes, memory.capacity.size_bytes if memory.capacity is not None else None
 
 
-def _compiled(folder: str, module: str | None) -> tuple[ProgramRow | None, CompiledProgram | None]:
+def _compiled(folder: str, module: str | None) -> ProgramRow | None:
     """The program of that name, or the one that takes longest, of those that were compiled to the end."""
-    try:
-        programs = [one for one in programs_at(folder) if one.origin.endswith((_COMPILED, ".after_codegen.txt"))]
-    except ProfileError:
-        programs = []
-    programs = [one for one in programs if module in (None, one.name)]
-    rows = program_rows(programs)
-    return next(((row, one) for row in rows for one in programs if one.module is row.module), (None, None))
+    with contextlib.suppress(ProfileError):
+        compiled = (one for one in programs_at(folder) if CODEGEN.fullmatch(one.origin))
+        return next(iter(program_rows(one for one in compiled if module in (None, one.name))), None)
+    return None
 
 
 def _why_nothing(folder: str, plan: Plan, ran: float) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, ProfileError, as_damage, behind_wall
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, ProfileError, behind_wall
 from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.text import counted, examples, printable
 from tpuprof.parsers.base.words import factor_text
@@ -60,6 +60,7 @@ _READS: Table[Sequence[Any]] = object_table(
 _LEAST = "what it takes at least: the larger of FLOPs at the peak and bytes at HBM's, op by op"
 _TOLD = "what walking the compiler's tiles tells; nobody measured it"
 _BAR_CELLS = 8
+_MOVED = "that it moves through HBM: arrays once, of a kernel blocks as copied"
 _IN_PART = "all of it is told, or none of its ops"
 _WHY, _NOT_TOLD = "problem says why", "reason says why"
 _REASON = attribute("reason", VERBATIM, "why nothing is claimed of its time; empty where something is")
@@ -112,7 +113,7 @@ _PLAIN: Table[Sequence[ProgramOp]] = object_table(
         attribute("occurrences", COUNT, _RAN, null=_NOT_RUN, name="measured.runs"),
         _REASON,
         attribute("flops", COUNT, "of its matrix products", "FLOPs"),
-        attribute("hbm_bytes", BYTES, "that it moves through HBM, each array once", "HBM bytes"),
+        attribute("hbm_bytes", BYTES, _MOVED, "HBM bytes"),
         attribute("streamed_bytes", BYTES, "the same, each array as often as the tiles stream it", "streamed"),
         attribute("streamed_reads", listed(_READS), "the operands that it reads", name="operands_read"),
         attribute("tiles", nested(_TILES), "how it is cut up", null="the HLO does not say"),
@@ -198,7 +199,7 @@ _times_of, _with_measured = Later(f"{_OF_PROFILES}times_of"), Later(f"{_OF_PROFI
 _slow_words: Callable[..., list[str]] = Later(f"{_OF_PROFILES}slow_words")
 
 
-_space_memory: Callable[..., SpaceMemory | None] = Later("tpuprof.parsers.pages.program.facts:memory_of")
+_memory_of: Callable[..., SpaceMemory | None] = Later("tpuprof.parsers.pages.program.facts:memory_of_program")
 _NO_BUFFERS = "the file has no buffer assignment"
 _MEMORY: tuple[Metric[Any], ...] = (
     attribute("needed_bytes", BYTES, "HBM that it needs", "needs", null=_NO_BUFFERS, name="memory.needed_bytes"),
@@ -256,15 +257,9 @@ def of_program(
     if row.module is not None:
         find = partial(program_arrays, row.module, row.ops)
         arrays = behind_wall(f"tell what {printable(row.name)} moves", find, failed, is_decoder=True)
-    memory = behind_wall(f"tell the memory of {printable(row.name)}", partial(_memory_of, row), failed, is_decoder=True)
+    find_memory = partial(_memory_of, row.compiled, row.chip)
+    memory = behind_wall(f"tell the memory of {printable(row.name)}", find_memory, failed, is_decoder=True)
     return Programs(rows, row, arrays or (), tuple(dict.fromkeys(failed)), memory, simulated)
-
-
-@as_damage()
-def _memory_of(row: ProgramRow) -> SpaceMemory | None:
-    """What a program takes of HBM; None where its buffers are not known."""
-    assigned = row.compiled.assigned() if row.compiled is not None else None
-    return None if assigned is None else _space_memory(assigned, row.chip)
 
 
 def _programs(request: ReportRequest, failed: list[str]) -> Iterator[CompiledProgram]:

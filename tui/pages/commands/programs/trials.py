@@ -111,13 +111,10 @@ def text(made: Tried, look: TextLook, limit: int) -> str:
     """The answer, and a row a variant."""
 
     def lines(pen: Pen) -> list[Line]:
-        why = {
-            trial.reason or f"{trial.module}: no claim of its time: {trial.why_not_told}": None
-            for trial in made.trials
-            if trial.reason or trial.why_not_told
-        }
-        said = [line for words in (made.sentence, *why) for line in pen.wrap(words, "text", [(" ", "text")])]
-        return [*said, *Section(TRIALS, made.trials, "", limit).lines(pen, "")]
+        unknown = [trial for trial in made.trials if trial.reason or trial.why_not_told]
+        why = (trial.reason or f"Nothing is told of {trial.module} ({trial.why_not_told})" for trial in unknown)
+        said = (made.sentence, *dict.fromkeys(why))
+        return [*pen.wrap_all(said, "text", [(" ", "text")]), *Section(TRIALS, made.trials, "", limit).lines(pen, "")]
 
     return titled_text("Compiled", made.command, lines, look)
 

@@ -174,7 +174,7 @@ _COMPILED = (
     ),
     ("told_high_ps", TIME_PS, "the most of it", "told_ps.high"),
     ("times", NUMBER, "how many times the middle of that its mean self time is", ""),
-    ("hbm_bytes", BYTES, "that it moves through HBM, each array once", ""),
+    ("hbm_bytes", BYTES, "that it moves through HBM: arrays once, of a kernel blocks as copied", ""),
     ("streamed_bytes", BYTES, "the same, each array as often as the tiles stream it", ""),
     ("tiles", TEXT, "what the tiles of a product stream, in a sentence", "tile_words"),
 )
